@@ -9,108 +9,93 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
-from eccaht.base.arrays import Index
 from eccaht.plants import calibrate_with_windows
 from eccaht.plants.data.windows import Windows
 from eccaht.plants.incident.alarms import run_engine
 from eccaht.plants.incident.describe import gaps_before
 from eccaht.plants.incident.investigate import compare
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch import active
-from eccaht.plants.watch.active import ActiveEngine, ReadingPlan, masked, planned
-from eccaht.research.datasets.labelled import find_collections
-from eccaht.research.experiments.detection import Alarms, Labelled, load_task, outcome_of
+from eccaht.plants.watch.active import ActiveEngine, ReadingPlan, budget_of, masked, planned
+from eccaht.research.datasets.labelled import Entity, find_collections, read_sheet
+from eccaht.research.experiments.detection import Alarms, Labelled, Task, load_task, outcome_of
 from eccaht.research.experiments.detection_outcomes import Outcome, measures
 
-SHOWN = (
-    "found",
-    "begun",
-    "false_alarms_a_day",
-    "time_in_quiet",
-    "S",
-    "tpr",
-    "tnr",
-    "flagged_mean",
-    "flagged_normal_test",
-)
 
-
-class InTurn(ActiveEngine):
-    """The next sensors in turn, whatever was read."""
-
-    def _chosen(self) -> Index:
-        K = len(self._age)
-        many = min(int(self.plan.readings), K)
-        at = int(self._saved)
-        self._saved = float((at + many) % K)
-        return (at + np.arange(many)) % K
-
-
-ENGINES = {"in turn": InTurn, "most telling": ActiveEngine}
-
-
-def alarms_of(
-    model: Model, windows: Windows, every: float, plan: ReadingPlan | None, engine_of: type[ActiveEngine]
-) -> list[tuple[int, int]]:
+def alarms_of(model: Model, windows: Windows, every: float, plan: ReadingPlan | None) -> list[tuple[int, int]]:
     """The windows in which alarms begin and are over."""
-    missing = gaps_before(windows)
+    normal, missing, stop = compare(model, windows)[0], gaps_before(windows), len(windows.values)
     if plan is None:
-        normal, _ = compare(model, windows)
         run = run_engine(normal, windows.values, every, gaps=model.longest_gaps, missing=missing)
-        return [(begun, len(windows.values) if over is None else over) for begun, over, _ in run.alarms]
-    normal, _ = compare(model, windows)
-    engine, found = engine_of(normal, every, plan), list[tuple[int, int]]()
+        return [(begun, stop if over is None else over) for begun, over, _ in run.alarms]
+    engine, found = ActiveEngine(normal, every, plan), list[tuple[int, int]]()
     for t, row in enumerate(windows.values):
         engine.gap(int(missing[t]))
         shown = engine.step(masked(row, engine.ask())[None])
         if shown.began[0]:
-            found.append((t, len(windows.values)))
+            found.append((t, stop))
         if shown.ended[0]:
             found[-1] = (found[-1][0], t)
     return found
 
 
-def watched(
-    model: Model, recording: Labelled, every: float, plan: ReadingPlan | None, engine_of: type[ActiveEngine]
-) -> Alarms:
-    windows = model.prepare(recording.readings.source())
-    rows = recording.readings
+def watched(model: Model, recording: Labelled, every: float, plan: ReadingPlan | None) -> Alarms:
+    """The rows of a recording in which an alarm is on, and with which it begins."""
+    rows, windows = recording.readings, model.prepare(recording.readings.source())
     if rows.times is None:
         first = np.floor(np.arange(len(windows.values)) * len(rows.rows) / len(windows.values)).astype(np.intp)
     else:
         first = np.searchsorted(rows.times, windows.starts)
     on, begins = np.zeros(len(rows.rows), dtype=bool), []
-    for begun, over in alarms_of(model, windows, every, plan, engine_of):
+    for begun, over in alarms_of(model, windows, every, plan):
         on[first[begun] : None if over >= len(first) else first[over]] = True
         begins.append(first[begun])
     return Alarms(on, on, np.array(begins, dtype=np.intp))
 
 
-def counted(directory: Path, shares: list[float]) -> Iterator[tuple[str, dict[str, float | None], float]]:
-    rules: list[tuple[str, float | None, type[ActiveEngine]]] = [
-        ("full watch", None, ActiveEngine),
-        ("all", 1.0, ActiveEngine),
-    ]
-    rules += [(f"{share:g} {name}", share, engine) for share in shares for name, engine in ENGINES.items()]
-    tasks = [(entity, load_task(entity)) for entity in find_collections(directory).entities]
+def collections(directory: Path) -> list[tuple[Entity, Task]]:
+    """The entities of a collection; an air handler (`hvac`) has days with faults as incidents."""
+    if (directory / "test.csv.gz").is_file():
+        return [_air_handler(directory)]
+    return [(entity, load_task(entity)) for entity in find_collections(directory).entities]
+
+
+def _air_handler(directory: Path) -> tuple[Entity, Task]:
+    history = read_sheet(directory / "history.csv.gz")
+    test = read_sheet(directory / "test.csv.gz", history.names)
+    assert test.times is not None
+    days = test.times.astype("datetime64[D]").astype(str)
+    bad = json.loads((directory / "truth.json").read_text())["bad"]
+    spans = [np.flatnonzero(days == day) for day in bad]
+    incidents = tuple((int(span[0]), int(span[-1]) + 1) for span in spans if span.size)
+    task = Task("servers", history, 1.0 / 1440, 1440, (Labelled("test", test, incidents),))
+    files = directory / "history.csv.gz", (directory / "test.csv.gz",)
+    return Entity(directory.name, directory.name, "servers", *files), task
+
+
+def counted(directory: Path, shares: Sequence[float]) -> Iterator[tuple[str, dict[str, Any], float]]:
+    rules: list[tuple[str, float | None, bool]] = [("full watch", None, False), ("1 active", 1.0, False)]
+    for each in shares:
+        rules += [(f"{each:g} in turn", each, True), (f"{each:g} most telling", each, False)]
+    tasks = collections(directory)
     models = [calibrate_with_windows(task.history.source())[0] for _, task in tasks]
-    for name, share, engine in rules:
+    for name, share, in_turn in rules:
         outcomes: list[Outcome] = []
         began = perf_counter()
         for (entity, task), model in zip(tasks, models, strict=True):
-            every = max(1.0 / (task.rate * max(model.usual_rows, 1.0)), 1.0)
-            plan = None
+            every, plan = max(1.0 / (task.rate * max(model.usual_rows, 1.0)), 1.0), None
             if share is not None:
-                active.ActiveEngine = engine  # type: ignore[misc]
-                plan = planned(model, math.ceil(share * len(model.names)))
+                budget = budget_of(model, math.ceil(share * len(model.names)))
+                plan = planned(model, replace(budget, in_turn=in_turn))
             for recording in task.recordings:
-                alarms = watched(model, recording, every, plan, engine)
+                alarms = watched(model, recording, every, plan)
                 outcomes.append(outcome_of(entity, task, recording, name, alarms))
         yield name, measures(outcomes), perf_counter() - began
 
@@ -123,10 +108,8 @@ def main() -> None:
     for directory in options.directories:
         for name, found, seconds in counted(directory, options.share):
             shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in found.items()}
-            print(
-                json.dumps({"collection": directory.name, "rule": name, **shown, "seconds": round(seconds, 1)}),
-                flush=True,
-            )
+            line = {"collection": directory.name, "rule": name, **shown, "seconds": round(seconds, 1)}
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

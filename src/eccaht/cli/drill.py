@@ -14,7 +14,8 @@ from eccaht.base.statistics import clopper_pearson
 from eccaht.cli.output import PLOTS, Json, check_outputs, deliver, note, option, saved, show_lines
 from eccaht.cli.problems import given
 from eccaht.plants import Counts, Windows, false_alarm_every
-from eccaht.plants.front import Drills, load_model
+from eccaht.plants.front import Drills, ReadingDrills, load_model
+from eccaht.plants.front.reading_drills import RUNS as READING_RUNS
 from eccaht.plants.incident.drill import ALPHA, AT_ALARM, HEADINGS, RUNS, keeping, rows
 
 _SHOWN = 10  # alarms in quiet data that are listed
@@ -34,6 +35,9 @@ def drill(
     false_alarms: Annotated[
         str | None, option("RATE", "As 1/30d or 1/5000w. [default: what the history can carry]")
     ] = None,
+    readings: Annotated[
+        str | None, option("LIST", "How well with so many readings in a window, as 2,4,8,all, instead.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate how well faults would be found, on your own quiet data.
@@ -43,7 +47,15 @@ def drill(
     counted.
 
     Without --data, the drills that the model keeps are shown: 'eccaht calibrate' ran them on its history.
+
+    --readings 2,4,8,all: the price of reading less, on the history that the model keeps or on --data. The same
+    faults are watched with so many readings of a window, those that tell most or all sensors in turn.
     """
+    if readings is not None:
+        if watch or out is not None:
+            raise ValueError("--watch and --out are for drills of the full watch: leave them out, or --readings")
+        _drill_readings(model, data, _numbers(readings), plot, runs, seed, false_alarms, as_json=as_json)
+        return
     options = given(runs=runs, seed=seed, alpha=None if alpha is None else check_alpha(alpha))
     asked = [f"--{name}" for name in given(**options, false_alarms=false_alarms, out=out)]
     if not data and asked:
@@ -71,6 +83,61 @@ def drill(
             "files": files,
         },
         as_json=as_json,
+    )
+
+
+# -- with few readings ---------------------------------------------------------------------------------
+
+
+def _numbers(text: str) -> list[float | None]:
+    """Numbers of readings; None stands for all."""
+    try:
+        return [None if part.strip() == "all" else float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--readings {text!r} is no list of numbers: write it as 2,4,8,all") from None
+
+
+def _drill_readings(
+    path: Path,
+    data: list[Path] | None,
+    numbers: list[float | None],
+    plot: Path | None,
+    runs: int | None,
+    seed: int | None,
+    false_alarms: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    check_outputs({"--plot": plot}, {"--data": data, "MODEL": path}, {"--plot": PLOTS})
+    model = load_model(path)
+    false_alarm_every(false_alarms, model)  # so that a message calls it by the name of the option
+    found = model.drill(data or None, readings=numbers, runs=runs, seed=seed, false_alarms=false_alarms)
+    settings = {"data": [str(each) for each in data or ()], "runs": runs or READING_RUNS, "seed": seed or 0}
+    deliver(
+        [saved(plot, found.plot)],
+        show=lambda: _print_readings(found),
+        document=lambda files: {"model": str(path), "settings": settings, **found.to_dict(), "files": files},
+        as_json=as_json,
+    )
+
+
+def _print_readings(found: ReadingDrills) -> None:
+    typer.echo(f"{found.line}\n")
+    table: list[tuple[str, ...]] = [
+        ("readings", "rule", "drills", "found", "95 % interval", "delay", "later", "false alarms")
+    ]
+    for each in found.counts:
+        low, high = map(percent, each.interval)
+        share = percent(each.found / each.drills) if each.drills else ""
+        shown = ["" if value is None else f"{value:.3g}" for value in (each.delay, each.later)]
+        table.append(
+            (f"{each.readings:g}", each.rule, str(each.drills), share, f"{low} to {high}", *shown, str(each.alarms))
+        )
+    show_lines(table)
+    quiet = found.counts[0].quiet if found.counts else 0
+    typer.echo(
+        f"\ndelay: median windows to the alarm; later: mean windows after the full watch, of faults that both found; "
+        f"false alarms: in {counted(quiet, 'quiet window')}, {quiet / found.every:.2g} expected."
     )
 
 

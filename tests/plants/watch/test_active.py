@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import eccaht
-from eccaht.plants.watch.active import ActiveEngine, Dynamics, ReadingPlan, masked, planned
+from eccaht.plants.watch.active import ActiveEngine, Dynamics, ReadingPlan, budget_of, masked, planned
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
 from eccaht.plants.watch.state import built_plant, plant_state
@@ -19,7 +19,7 @@ from tests.plants.watch.plants import SENSORS, plant, readings, scaled
 
 @lru_cache
 def plan(many: float = 2.0) -> ReadingPlan:
-    return planned(plant()[0], many)
+    return planned(plant()[0], budget_of(plant()[0], many))
 
 
 def engine(many: float = 2.0, **changed: Any) -> ActiveEngine:

@@ -17,7 +17,7 @@ from eccaht.base.presentation.text import counted, shown_progress
 from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
 from eccaht.plants.model.model import Model
-from eccaht.plants.watch.active import ReadingPlan, planned
+from eccaht.plants.watch.active import ReadingPlan, budget_of, planned
 from eccaht.plants.watch.events import Event, Hearing
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
@@ -175,7 +175,7 @@ def begin_plan(
         return None
     windows = 0 if model.history is None else len(model.history)
     with shown_progress("replaying the history", windows, shown=progress) as bar:
-        return planned(model, readings, costs, at_least_every, bar.advance)
+        return planned(model, budget_of(model, readings, costs, at_least_every), bar.advance)
 
 
 def load_watch(path: str | PathLike[str]) -> RowWatch:

@@ -167,15 +167,23 @@ def run_trials(
         numbers = range(j, runs, len(judges))
         for first in range(0, len(numbers), _AT_ONCE):
             group = numbers[first : first + _AT_ONCE]
-            plans = [_plan(judge, KINDS[k % len(KINDS)], rng_for((seed, k), "drill")) for k in group]
-            found += _run(judge, every, [plan for plan in plans if plan is not None])
+            found += _run(judge, every, plans_of(judge, group, seed))
             progress(len(group))
     return found
 
 
+def plans_of(judge: Judge, numbers: Sequence[int], seed: int) -> list[DrillPlan]:
+    """The faults of these numbers, without those for which the windows are too few."""
+    plans = [_plan(judge, KINDS[k % len(KINDS)], rng_for((seed, k), "drill")) for k in numbers]
+    return [plan for plan in plans if plan is not None]
+
+
 @dataclass(frozen=True, eq=False)
-class _Plan:
-    """A fault in windows [start, stop) of a stretch, (L, K); missing: windows before each, (L,)."""
+class DrillPlan:
+    """A fault in windows [start, stop) of a stretch, (L, K); missing: windows before each, (L,).
+
+    An alarm that begins up to `latest` is counted as its finding.
+    """
 
     stretch: Array
     missing: Index
@@ -183,8 +191,12 @@ class _Plan:
     stop: int
     fault: Fault
 
+    @property
+    def latest(self) -> int:
+        return self.stop + TUNING.long_windows
 
-def _plan(judge: Judge, kind: str, rng: np.random.Generator) -> _Plan | None:
+
+def _plan(judge: Judge, kind: str, rng: np.random.Generator) -> DrillPlan | None:
     """A fault of this kind somewhere in quiet windows; None where they are too few for it."""
     T, alive = len(judge.values), judge.alive
     lead, after = min(_LEAD, T // 3), min(_AFTER, T // 8)
@@ -204,11 +216,17 @@ def _plan(judge: Judge, kind: str, rng: np.random.Generator) -> _Plan | None:
         replayed = judge.values[donor : donor + lasted]
     stretch = slice(first, stop + after)
     changed = inject(judge.values[stretch], lead, lead + lasted, fault, rng, replayed)
-    return _Plan(changed, np.concatenate([[0], judge.missing[stretch][1:]]), lead, lead + lasted, fault)
+    return DrillPlan(changed, np.concatenate([[0], judge.missing[stretch][1:]]), lead, lead + lasted, fault)
 
 
-def _run(judge: Judge, every: float, plans: Sequence[_Plan]) -> list[Trial]:
+def _run(judge: Judge, every: float, plans: Sequence[DrillPlan]) -> list[Trial]:
     """Trials side by side; one in which an alarm was on before the fault is left out."""
+    found = zip(run_plans(judge, every, plans), plans, strict=True)
+    return [_outcome(judge.normal, run, plan) for run, plan in found if not alarmed_before(run, plan)]
+
+
+def run_plans(judge: Judge, every: float, plans: Sequence[DrillPlan]) -> list[Run]:
+    """The engine over the stretches of these faults, side by side."""
     if not plans:
         return []
     N, L, K = len(plans), max(len(plan.stretch) for plan in plans), judge.normal.size
@@ -216,18 +234,20 @@ def _run(judge: Judge, every: float, plans: Sequence[_Plan]) -> list[Trial]:
     for n, plan in enumerate(plans):
         shown[: len(plan.stretch), n], missing[: len(plan.stretch), n] = plan.stretch, plan.missing
     runs = runs_of(judge.engine(every, N), shown, missing)
-    trials = [_outcome(judge.normal, run.until(len(plan.stretch)), plan) for run, plan in zip(runs, plans, strict=True)]
-    return [trial for trial in trials if trial is not None]
+    return [run.until(len(plan.stretch)) for run, plan in zip(runs, plans, strict=True)]
 
 
-def _outcome(normal: Normal, run: Run, plan: _Plan) -> Trial | None:
-    """What was made of a fault; None where an alarm was on before it."""
+def alarmed_before(run: Run, plan: DrillPlan) -> bool:
+    """Whether an alarm was on before the fault."""
+    return any(begun < plan.start and (over is None or over > plan.start) for begun, over, _ in run.alarms)
+
+
+def _outcome(normal: Normal, run: Run, plan: DrillPlan) -> Trial:
+    """What was made of a fault."""
     fault = plan.fault
-    if any(begun < plan.start and (over is None or over > plan.start) for begun, over, _ in run.alarms):
-        return None
     trial = Trial(fault.kind, fault.size, fault.sensors, plan.stop - plan.start, found=False)
     incidents, stop = incidents_of(normal, run), len(run.values)  # sensors at rest no longer stand still
-    raised = _first_alarm(run, plan)
+    raised = first_alarm(run, plan)
     overlapping = [each for each in incidents if _overlaps(each, plan, stop)]
     best = None if raised is None else max(overlapping, key=lambda each: each.weight, default=None)
     alarm = None if raised is None else _at_alarm(normal, run, raised) or best
@@ -251,9 +271,9 @@ def _given(case: Courses, fault: Fault) -> DrilledAnswer:
     return DrilledAnswer(clues, found.stands_still, found.sensors == set(fault.sensors))
 
 
-def _first_alarm(run: Run, plan: _Plan) -> int | None:
+def first_alarm(run: Run, plan: DrillPlan) -> int | None:
     """The window in which an alarm, a standstill or silence of a faulty sensor is noticed."""
-    times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.stop + TUNING.long_windows]
+    times = [begun for begun, _, _ in run.alarms if plan.start <= begun < plan.latest]
     noticed = run.standing[:2, plan.start : plan.stop][:, :, list(plan.fault.sensors)].any(axis=(0, 2))
     if noticed.any():
         times.append(plan.start + int(noticed.argmax()))
@@ -267,6 +287,6 @@ def _at_alarm(normal: Normal, run: Run, raised: int) -> DatedIncident | None:
     return max(incidents_of(normal, past), key=lambda each: each.weight, default=None)
 
 
-def _overlaps(found: DatedIncident, plan: _Plan, windows: int) -> bool:
+def _overlaps(found: DatedIncident, plan: DrillPlan, windows: int) -> bool:
     end = windows if found.dates.end is None else found.dates.end
-    return found.dates.onset < plan.stop + TUNING.long_windows and end > plan.start
+    return found.dates.onset < plan.latest and end > plan.start

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ from eccaht.plants.model.residuals import Normal
 if TYPE_CHECKING:
     from eccaht.plants.answer import Answer
     from eccaht.plants.front.drills import Drills
+    from eccaht.plants.front.reading_drills import ReadingDrills
     from eccaht.plants.front.rows import RowWatch
     from eccaht.plants.retrain import Update
     from eccaht.streams import Covariance, Problem, Shift
@@ -188,10 +189,17 @@ class Model:
 
         return begin_watch(self, false_alarms, readings, costs=costs, at_least_every=at_least_every, progress=progress)
 
-    def drill(
+    @overload
+    def drill(self, data: Any = None, *, readings: None = None, **options: Any) -> Drills: ...
+
+    @overload
+    def drill(self, data: Any = None, *, readings: Sequence[float | None], **options: Any) -> ReadingDrills: ...
+
+    def drill(  # type: ignore[misc]  # which takes just these options
         self,
         data: Any = None,
         *,
+        readings: Sequence[float | None] | None = None,
         runs: int | None = None,
         seed: int | None = None,
         alpha: float | None = None,
@@ -199,16 +207,22 @@ class Model:
         names: Sequence[str] | None = None,
         times: ArrayLike | None = None,
         progress: bool = True,
-    ) -> Drills:
+    ) -> Drills | ReadingDrills:
         """How well faults would be found in this plant.
 
         Without data: what `calibrate` found on the history. data: quiet data that the model has not seen, into which
         `runs` faults are injected, 1000 if not given, drawn from the seed. alpha: 1 less the confidence of a confident
         answer. false_alarms: as for `watch`. The other options are those of `identify`.
+
+        readings: how well they would be found with so many readings in a window, None: all of them; 200 faults, if
+        `runs` are not given, in windows of the history or in the data.
         """
         from eccaht.plants.front.drills import drill
+        from eccaht.plants.front.reading_drills import drill_readings
 
         asked = {"runs": runs, "seed": seed, "alpha": alpha, "false_alarms": false_alarms}
+        if readings is not None:
+            return drill_readings(self, data, readings, asked, names=names, times=times, progress=progress)
         return drill(self, data, asked, names=names, times=times, progress=progress)
 
     def update(self, new: Any, *, history: Any = None, drills: int = 1000, progress: bool = True) -> Update:

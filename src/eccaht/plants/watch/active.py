@@ -20,7 +20,7 @@ the precisions of all that are read, for its cost. So neighbours of a suspect ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index, as_number
 from eccaht.base.clock import parse_duration
-from eccaht.base.codec import Field, settle
+from eccaht.base.codec import Field, Part, settle
 from eccaht.base.presentation.text import did_you_mean
-from eccaht.plants.incident.alarms import WindowResult
 from eccaht.plants.incident.trials import halves_of
 from eccaht.plants.model.detectors import clusters, level
 from eccaht.plants.model.model import Model
@@ -62,7 +61,8 @@ class ReadingPlan:
     """How much may be read in a window, and what of it is an alarm.
 
     readings: the budget of a window. costs: of each sensor, (K,). within: windows within which each must be read,
-    (K,). heights: the highest clusters of both statistics in the history, (2, M), decreasing; windows: of it.
+    (K,). in_turn: read one sensor after the other, whatever they show. heights: the highest clusters of both
+    statistics in the history, (2, M), decreasing; windows: of it.
     """
 
     readings: float
@@ -70,6 +70,7 @@ class ReadingPlan:
     within: Array
     heights: Array
     windows: float
+    in_turn: bool = False
 
     FIELDS = (
         Field("readings", low=1e-9, high=1e9),
@@ -77,6 +78,7 @@ class ReadingPlan:
         Field("within", ("K",), low=1.0, high=_NEVER),
         Field("heights", (len(MEANS), "M"), low=-1e12, high=1e12),
         Field("windows", low=1.0, high=1e12),
+        Field("in_turn", (), bool),
     )
 
     def __post_init__(self) -> None:
@@ -92,7 +94,7 @@ class ReadingPlan:
     @cached_property
     def patience(self) -> float:
         """Windows after which a sensor that was not read comes first."""
-        return _ROUNDS * float(np.ceil(self.round))
+        return 0.0 if self.in_turn else _ROUNDS * float(np.ceil(self.round))
 
     def levels(self, every: float) -> tuple[Array, Array]:
         """The levels for one false alarm in `every` windows, and how much beyond is e times as rare, (2,)."""
@@ -103,13 +105,10 @@ class ReadingPlan:
 
 def planned(
     model: Model,
-    readings: float,
-    costs: Mapping[str, float] | None = None,
-    at_least_every: Mapping[str, str] | None = None,
+    budget: ReadingPlan,
     progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
 ) -> ReadingPlan:
-    """The plan for so many readings a window; progress: is called with the windows of the history that are done."""
-    budget = _budget(model, readings, costs, at_least_every)
+    """The plan with what was counted on the history; progress: is called with the windows that are done."""
     if model.history is None or model.normal is None:
         raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
     values, missing = model.quiet
@@ -128,14 +127,14 @@ def counted(budget: ReadingPlan, shown: list[Array]) -> ReadingPlan:
     ]
     fewest = min(map(len, found))
     heights = np.stack([heights[:fewest] for heights in found])
-    return ReadingPlan(budget.readings, budget.costs, budget.within, heights, float(len(values)))
+    return replace(budget, heights=heights, windows=float(len(values)))
 
 
-def _budget(
+def budget_of(
     model: Model,
     readings: float,
-    costs: Mapping[str, float] | None,
-    at_least_every: Mapping[str, str] | None,
+    costs: Mapping[str, float] | None = None,
+    at_least_every: Mapping[str, str] | None = None,
 ) -> ReadingPlan:
     """The plan before anything was counted, checked."""
     K = len(model.names)
@@ -200,6 +199,29 @@ def masked(row: Array, read: Index) -> Array:
 # -- normal operation from window to window ---------------------------------------------------------------
 
 
+@dataclass
+class Latch:
+    """An alarm begins with what is sudden, goes on with what lasts, and outlives its last passing window by a few."""
+
+    on: bool = False
+    passed_ago: int = 1 << 30
+
+    FIELDS = (Field("on", (), bool), Field("passed_ago", (), int))
+
+    def step(self, sudden: bool, lasts: bool) -> tuple[bool, bool]:
+        """Take a window; return whether the alarm begins and whether it is over."""
+        was = self.on
+        self.passed_ago = 0 if sudden or (was and lasts) else self.passed_ago + 1
+        self.on = self.passed_ago < TUNING.alarm_hold_windows
+        return self.on and not was, was and not self.on
+
+
+def alarms_of(statistics: Array, levels: Array) -> list[int]:
+    """The windows with which alarms begin, from the statistics of all, (T, 2)."""
+    latch = Latch()
+    return [t for t, passes in enumerate((statistics > levels).tolist()) if latch.step(*passes)[0]]
+
+
 class Dynamics(NamedTuple):
     """z_t = F z_t-1 + noise of covariance Q; P is the covariance of a window of which nothing is known."""
 
@@ -216,6 +238,15 @@ class Dynamics(NamedTuple):
         return Dynamics(F * min(1.0, _ALMOST_ONE / max(radius, 1e-300)), Q, symmetric(np.linalg.inv(normal.others)))
 
 
+class ActiveResult(NamedTuple):
+    """What the engine makes of a window: as `WindowResult`, of one plant."""
+
+    passed: Array
+    began: Mask
+    ended: Mask
+    changed: Mask = np.zeros(1, dtype=bool)
+
+
 class ActiveEngine:
     """Watch one plant by the readings that come, and say which to take next: the active form of `Engine`.
 
@@ -228,8 +259,7 @@ class ActiveEngine:
         Field("_covariance", ("K", "K"), low=-1e60, high=1e60),
         Field("_value", ("K",), low=-1e60, high=1e60, nan=True),
         Field("_last", (max(MEANS), len(MEANS)), low=-1e60, high=1e60),
-        *(Field(name, (), int) for name in ("_seen", "_passed_ago")),
-        Field("on", (), bool),
+        Part("latch"),
         Field("_available", ("K",), bool),
         Field("_saved", low=0.0, high=1e18),
         Field("asked", ("asked",), int, low=0, high="K-1", optional=True),
@@ -248,7 +278,7 @@ class ActiveEngine:
         self._age = np.where(due, np.floor(plan.within * np.arange(K) / K), 0.0)  # not all are due at once
         self._suspicion = np.zeros(K)
         self._value, self.repeats, self.silent, self._out = np.full(K, np.nan), np.zeros(K), np.zeros(K), np.zeros(K)
-        self.on, self._passed_ago = False, 1 << 30
+        self.latch = Latch()
         self._saved = 0.0  # of the budget, for sensors that come first
         self.asked: Index | None = None  # in the window that comes
 
@@ -259,7 +289,7 @@ class ActiveEngine:
 
     def _forget(self) -> None:
         """The statistics so far no longer count."""
-        self._last, self._seen = np.zeros((max(MEANS), len(MEANS))), 0
+        self._last = np.zeros((max(MEANS), len(MEANS)))  # the newest first
 
     # -- what to read ------------------------------------------------------------------------------------
 
@@ -278,8 +308,8 @@ class ActiveEngine:
         oldest = np.argsort(-self._age, kind="stable").tolist()
         waiting = [k for k in oldest if self._available[k] and self._age[k] >= plan.patience and k not in chosen]
         if waiting and left > 0.0:
-            self._saved += left / 2.0
-            left /= 2.0
+            kept = 0.0 if plan.in_turn else left / 2.0
+            self._saved, left = self._saved + left - kept, kept
             while waiting and plan.costs[waiting[0]] <= self._saved:
                 self._saved -= plan.costs[waiting[0]]
                 chosen.append(waiting.pop(0))
@@ -312,22 +342,21 @@ class ActiveEngine:
             order.append(k)
             free[k] = False
             column = C[k] / v[k]
-            G -= np.outer(G[:, k], column)
+            G -= G[:, k, None] * column
             G[k] = column
-            C -= np.outer(C[:, k], column)
+            C -= C[:, k, None] * column
             known = w[order] @ G[order] ** 2
 
     # -- one window --------------------------------------------------------------------------------------
 
-    def step(self, x: Array) -> WindowResult:
+    def step(self, x: Array) -> ActiveResult:
         """Take a window, (1, K), in robust units, NaN: not read."""
         row = x[0]
         stuck = self._stand(row)
         z = self.normal.scaled(np.where(stuck, np.nan, row))
         read = np.flatnonzero(~np.isnan(z))
-        r = np.zeros(len(row))
         if read.size:
-            r[read] = self._take(z, read)
+            self._take(z, read)
         self._age += 1.0
         self._age[~np.isnan(row)] = 0.0
         if self.asked is not None:
@@ -335,36 +364,27 @@ class ActiveEngine:
         self.asked = None
         self._predict()
         passed, lasts = ((self.statistics - self.limits) / self.excess).tolist()
-        began, ended = self._decide_alarm(passed > 0.0 or (self.on and lasts > 0.0))
-        return WindowResult(
-            r[None],
-            self.normal.tails(r[None]),
-            np.array([passed]),
-            np.array([began]),
-            np.array([ended]),
-            np.zeros(1, dtype=bool),
-            self.standing,
-        )
+        began, ended = self.latch.step(passed > 0.0, lasts > 0.0)
+        return ActiveResult(np.array([passed]), np.array([began]), np.array([ended]))
 
-    def _take(self, z: Array, read: Index) -> Array:
-        """Condition on the readings; return the residual of each given the others, in deviations."""
+    def _take(self, z: Array, read: Index) -> None:
+        """Condition on the readings, and compare each with what the others and all earlier ones say."""
         n, C = len(read), self._covariance
-        inverse = np.linalg.inv(C[np.ix_(read, read)] + _RIDGE * np.eye(n))
+        inverse = np.linalg.inv(C[read][:, read] + _RIDGE * np.eye(n))
         e = z[read] - self._mean[read]
         b = inverse @ e
-        r = b / np.sqrt(inverse.diagonal())
+        squares = b**2 / inverse.diagonal()  # of residuals, in deviations
         distance = float(e @ b)
-        alone = float(z[read] @ np.linalg.solve(self._dynamics.P[np.ix_(read, read)], z[read]))
+        alone = float(z[read] @ np.linalg.solve(self._dynamics.P[read][:, read], z[read]))
         gain = C[:, read]
         believed = min(1.0, _BELIEVED * np.sqrt(n / max(distance, 1e-300)))
         self._mean = self._mean + believed * (gain @ b)
         self._covariance = symmetric(C - gain @ inverse @ gain.T)
-        self._last[self._seen % len(self._last)] = (np.array([distance, alone]) - n) / np.sqrt(2.0 * n)
-        self._seen += 1
+        self._last[1:] = self._last[:-1]
+        self._last[0] = (distance - n) / np.sqrt(2.0 * n), (alone - n) / np.sqrt(2.0 * n)
         self._suspicion *= _FORGOTTEN
-        seen = self._suspicion[read] + np.minimum(r * r, _LARGEST_SQUARE) / 2.0 - 1.0
+        seen = self._suspicion[read] + np.minimum(squares, _LARGEST_SQUARE) / 2.0 - 1.0
         self._suspicion[read] = np.maximum(seen, 0.0)
-        return np.asarray(r)
 
     def _predict(self) -> None:
         F, Q, _ = self._dynamics
@@ -377,14 +397,7 @@ class ActiveEngine:
 
         What lies before the first counts as 0.
         """
-        rows = self._last[(self._seen - 1 - np.arange(len(self._last))) % len(self._last)]
-        return np.array([rows[:mean, d].mean() for d, mean in enumerate(MEANS)])
-
-    def _decide_alarm(self, passing: bool) -> tuple[bool, bool]:
-        """An alarm outlives its last passing window by a few."""
-        self._passed_ago = 0 if passing else self._passed_ago + 1
-        was, self.on = self.on, self._passed_ago < TUNING.alarm_hold_windows
-        return self.on and not was, was and not self.on
+        return np.array([self._last[:mean, d].sum() / mean for d, mean in enumerate(MEANS)])
 
     def gap(self, missing: int) -> None:
         """Windows are missing before the next one."""
@@ -419,7 +432,7 @@ class ActiveEngine:
             self.silent[self.asked] += 1.0
         self.silent[read] = 0.0
         self._out = np.where(read, np.where((x < self._low) | (x > self._high), self._out + 1.0, 0.0), self._out)
-        return np.asarray(self.standing[0, 0])
+        return np.asarray(self.repeats > np.floor(self.still))
 
     @property
     def standing(self) -> Mask:
