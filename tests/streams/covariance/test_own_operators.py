@@ -153,6 +153,9 @@ def test_beyond_a_full_matrix_the_error_names_the_method_to_define(method: str) 
     arguments = {"solve": (np.ones(20_000),), "color": (np.ones(20_000),), "plus_identity": (1.0,), "eigenvalues": ()}
     with pytest.raises(ValueError, match=rf"Large has 20000 streams.*define its {method}\(\)"):
         getattr(Large(), method)(*arguments[method])
+
+
+def test_a_diagonal_needs_no_full_matrix() -> None:
     assert_allclose(Large().diagonal(), 2.0)
 
 

@@ -13,6 +13,7 @@ from eccaht.streams.policies import CATALOGUE
 NAMES = policy_names()
 CHECKS = dict(policy_checks())
 JOINT = ("joint-pair", "joint", "exact", "track-and-stop", "frank-wolfe", "combgame")  # a step takes milliseconds
+SLOW = (*JOINT, "oracle-design", "rage", "lingape", "two-stage")
 
 
 def problem_for(name: str, budget: float = 3.0) -> Problem:
@@ -25,7 +26,9 @@ def problem_for(name: str, budget: float = 3.0) -> Problem:
 def test_every_policy_passes_every_check(name: str) -> None:
     """All apply, except that which a policy declares of the order of the streams."""
     ordered = {"relabelling": "it declares that the order of the streams matters"}
-    assert check_policy(name) == (ordered if CATALOGUE[name].can.order_matters else {})
+    problem = Problem(families.toeplitz(12, 0.6), shift=4.0, n_anomalies=2, budget=3.0, mean=1.5)
+    found = check_policy(name, problem=problem if name in SLOW else None)
+    assert found == (ordered if CATALOGUE[name].can.order_matters else {})
 
 
 @pytest.mark.parametrize("name", ["joint", "exact"])
@@ -70,7 +73,8 @@ def test_mixed_shifts_and_smallest_problems(name: str, K: int, n: int, sizes: st
         with pytest.raises(ValueError, match="HDS needs"):
             make_policy(name, problem)
         return
-    assert runs_right(name, problem, 10, 25 if name in JOINT else 100) >= 8
+    runs = 5 if name in SLOW else 10
+    assert runs_right(name, problem, runs, 25 if name in JOINT else 100) >= 0.8 * runs
 
 
 def test_a_file_keeps_the_recipe(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def check(steps: int, offsets: Sequence[int] = OFFSETS, sizes: Sequence[int] = S
 
 
 def test_no_bit_depends_on_where_arrays_lie() -> None:
-    check(steps=8, offsets=(0, 40), sizes=(60, 400))
+    check(steps=8, offsets=(0, 40), sizes=(24, 400))
 
 
 @pytest.mark.slow
