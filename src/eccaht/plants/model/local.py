@@ -115,12 +115,12 @@ class Local:
 
     def level(self, before: Array) -> Array:
         """The level after these windows, (K,): their median, or the history's where there are too few."""
-        recent = before[-int(self.width) :]
-        enough = (~np.isnan(recent)).sum(axis=0) >= TUNING.least_level_readings
-        level = self.middle.copy()
-        if enough.any():
-            level[enough] = np.nanmedian(recent[:, enough], axis=0)
-        return level
+        recent = np.sort(before[-int(self.width) :], axis=0)  # NaN last; np.nanmedian takes ten times as long
+        known, every = (~np.isnan(recent)).sum(axis=0), np.arange(recent.shape[1])
+        if len(recent) < TUNING.least_level_readings:
+            return self.middle.copy()
+        medians = 0.5 * (recent[(known - 1) // 2, every] + recent[known // 2, every])
+        return np.where(known >= TUNING.least_level_readings, medians, self.middle)
 
     def scores(self, deviations: Array) -> Array:
         """Normal scores of |d| with the sign of d, (T, K); beyond the history they grow with log |d|. NaN stays."""
