@@ -354,10 +354,6 @@ def _counted(recording: Labelled, alarms: Alarms) -> dict[str, Any]:
         delays.append(int(flagged[start:stop].argmax()) if flagged[start:stop].any() else None)
         begun.append(bool(np.any((begins >= start) & (begins < stop))))
     changes, times = recording.changes, _seconds(recording.readings)
-
-    def points(detections: Index) -> float:
-        return 0.0 if changes is None else nab_points(times[detections], times[list(changes)])
-
     return {
         "rows": len(flagged),
         "incident_rows": int(inside.sum()),
@@ -370,8 +366,7 @@ def _counted(recording: Labelled, alarms: Alarms) -> dict[str, Any]:
         "delays": tuple(delays),
         "begun": tuple(begun),
         "changes": len(changes or ()),
-        "nab_points": points(alarms.changes),
-        "nab_points_begins": points(begins),
+        "nab_points": 0.0 if changes is None else nab_points(times[alarms.changes], times[list(changes)]),
     }
 
 

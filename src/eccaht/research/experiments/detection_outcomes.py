@@ -30,10 +30,10 @@ class Outcome:
     what it began lasts as a change; alarm_in_quiet: an alarm itself. lengths, delays, begun: of each incident its rows,
     the rows until one of these was the case, None if none was, and whether an alarm began in it. false_alarms: those
     that began outside of incidents. changes: change points; nab_points: what beginnings and ends of alarms earn as
-    detections of them, nab_points_begins: what beginnings alone earn. Of methods that answer more than alarms: dated:
-    seconds from the true beginning, and from the true end, to the beginning that is given; None if none is. named,
-    places: of each incident the share of its n altered sensors among the first n, and the place of the first of them,
-    None if it has none. headline: is the sensor that was at fault among those that are named?
+    detections of them. Of methods that answer more than alarms: dated: seconds from the true beginning, and from the
+    true end, to the beginning that is given; None if none is. named, places: of each incident the share of its n
+    altered sensors among the first n, and the place of the first of them, None if it has none. headline: is the sensor
+    that was at fault among those that are named?
     """
 
     collection: str
@@ -56,7 +56,6 @@ class Outcome:
     begun: tuple[bool, ...]
     changes: int
     nab_points: float
-    nab_points_begins: float
     dated: tuple[float, ...] | None = None
     named: tuple[float, ...] = ()
     places: tuple[int | None, ...] = ()
@@ -182,7 +181,6 @@ def _skab(outcomes: Sequence[Outcome]) -> Measures:
         "files": len(outcomes),
         "files_found": sum(each.on_in_incidents > 0 for each in outcomes),
         "nab": nab_score(sum(each.nab_points for each in outcomes), changes),
-        "nab_beginnings_only": nab_score(sum(each.nab_points_begins for each in outcomes), changes),
     }
 
 
