@@ -41,7 +41,7 @@ OURS = "eccaht"
 METHODS = (OURS, *RIVALS)
 _LENGTHS = (QUIET, CHANGED, LONGEST)  # of the stretches that thresholds are taken from
 _STRETCHES = 60
-_RECENT = 500  # rows before an incident that are handed over with it
+_RECENT = 200  # rows before an incident that are handed over with it: more than three medians of levels take
 
 
 @dataclass(frozen=True)
