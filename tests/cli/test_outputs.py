@@ -38,7 +38,6 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         ["plant.model", "a.csv"],
     ),
     "compare": (["--covariance", "S.npy"], {"--plot": ".png"}, ["S.npy"]),
-    "session": (["problem.json"], {"--state": ".state"}, ["problem.json"]),
 }
 CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
 # command -> its arguments before the directory, and a file that it writes there
