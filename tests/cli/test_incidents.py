@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from eccaht.cli.main import run
-from eccaht.research.experiments import figures, incidents, incidents_cases
+from eccaht.research.experiments import incidents, incidents_cases
 from eccaht.research.experiments.detection import DETECTORS
 from eccaht.research.experiments.incidents import CollectionSettings
 from eccaht.research.experiments.incidents_summary import as_entry, summarise
@@ -36,10 +35,7 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents_cases, "our_judge", z_scores)
 
 
-def test_json_is_as_documented_and_holds_what_the_library_computes(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(figures, "draw_precision", lambda _: Figure(figsize=(1, 1)))
+def test_json_is_as_documented_and_holds_what_the_library_computes(directory: Path, tmp_path: Path) -> None:
     printed = document(str(directory), *QUICK, "--seed", "5", "--out", str(tmp_path))
     assert list(printed["collections"]) == ["one", "two"]
     for entry in printed["collections"].values():
@@ -65,7 +61,7 @@ def test_the_table_fits_a_terminal_and_the_files_are_written(directory: Path, tm
     assert "of quiet stretches of 20 windows; at most 5 % are meant" in text
     assert "of the confident answers to steps and replays" in text
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["detection.csv", "precision.pdf", "precision.png", "summary.csv", "trials.csv"]
+    assert names == ["detection.csv", "summary.csv", "trials.csv"]
 
 
 @pytest.mark.slow

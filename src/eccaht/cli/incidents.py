@@ -44,12 +44,12 @@ from eccaht.research.experiments.incidents_summary import (
 from eccaht.research.experiments.tables import save_table
 
 PRECISION = "precision_at_n"
-_FILES = ("summary.csv", "trials.csv", "detection.csv", "precision.pdf", "precision.png")
+_FILES = ("summary.csv", "trials.csv", "detection.csv")
 
 
 def incidents(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A collection, or a directory of collections.")],
-    out: Annotated[Path, option("DIR", "Where tables and the figure go.")],
+    out: Annotated[Path, option("DIR", "Where tables go.")],
     runs: Annotated[int, option("N", "Injected and replayed incidents of an entity, each.", min=1)] = 20,
     methods: Annotated[str | None, option("NAMES", "With commas between. [default: all]")] = None,
     seed: Seed = 0,
@@ -92,15 +92,11 @@ class _Results(NamedTuple):
 
 
 def _save(place: Path, outcome: CollectionPiece, outcomes: list[Outcome], results: _Results) -> Iterator[Path]:
-    from eccaht.base.presentation.style import saving_figure
-    from eccaht.research.experiments.figures import draw_precision
-
     yield save_table(summary_table(*results), place / "summary.csv")
     if outcomes:
         yield save_table(outcomes_table(outcomes), place / "detection.csv")
     if outcome.trials:
         yield save_table(trials_table(outcome.trials), place / "trials.csv")
-        yield from saving_figure(draw_precision(results.naming), place / "precision")
 
 
 def _document(

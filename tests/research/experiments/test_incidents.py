@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 
 from eccaht.plants.incident.drill import drill_history
 from eccaht.research.datasets.labelled import CaseReadings, Entity
 from eccaht.research.experiments import incidents_cases
-from eccaht.research.experiments.figures import draw_precision
 from eccaht.research.experiments.incidents import CollectionSettings, jobs_of, run
 from eccaht.research.experiments.incidents_cases import (
     METHODS,
@@ -149,21 +147,6 @@ def test_the_summary_counts() -> None:
 def test_a_sure_answer_that_names_nothing_is_wrong_where_something_was_changed() -> None:
     trials = [replace(judged((0,), (0, 1, 2, 3, 4, 5), set(), "injected"), method="eccaht")]
     assert as_entry(summarise(trials)["c"])["sure_and_wrong"] == {"wrong": 1, "sure": 1}
-
-
-def test_the_figure_has_a_row_for_each_method_and_collection() -> None:
-    trials = fabricated()
-    trials += [replace(trial, method="z-mean", confident=None) for trial in trials]
-    trials += [replace(trial, collection="d") for trial in trials if trial.tier != "labelled"]
-    left, right = draw_precision(summarise(trials)).axes
-    names = ["c", "eccaht", "z-mean", "d", "eccaht", "z-mean"]
-    assert [label.get_text() for label in left.get_yticklabels()] == names
-    assert drawn_means(left) == [0.75] * 2  # nothing is labelled in d
-    np.testing.assert_allclose(drawn_means(right), [5 / 6] * 4)
-
-
-def drawn_means(ax: Axes) -> list[float]:
-    return [float(np.atleast_1d(line.get_xdata())[0]) for line in ax.lines if line.get_marker() in ("o", "s")]
 
 
 # -- methods -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,22 +16,18 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from eccaht.base.arrays import Array
-from eccaht.base.presentation.style import NEUTRAL, PALETTE, TEXT_WIDTH, figure_style
+from eccaht.base.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, Estimate, bca_interval, delay, reached_for_good
 from eccaht.research.experiments.comparison import TARGET, Records, curve_steps
 from eccaht.research.experiments.localisation import policy_of
 from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 
-if TYPE_CHECKING:
-    from eccaht.research.experiments.incidents_summary import Summary
-
 TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
 _MARKS = 7  # on each curve, about
 
 _HIGHEST = 12.0  # inches
 _GREY = "#555555"
-_ROW, _MARGINS = 0.155, 0.75  # inches
 
 
 def draw_curves(
@@ -177,50 +173,8 @@ def _draw_times(ax: Axes, y: float, times: Times, look: PolicyLook, hollow: bool
     _draw_mean(ax, y, delay(times.values, times.limit, rng=rng_for(0, "bootstrap")), drawn)
 
 
-def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any], width: float = 0.9) -> None:
+def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any]) -> None:
     if found.interval is not None:
         dash = drawn.get("linestyle", "-")
-        ax.plot(found.interval, [y, y], color=drawn["color"], linestyle=dash, linewidth=width, zorder=2)
+        ax.plot(found.interval, [y, y], color=drawn["color"], linestyle=dash, linewidth=0.9, zorder=2)
     ax.plot(found.mean, y, **drawn, zorder=3)
-
-
-# -- the bench of incidents: precision at n by method and collection -----------------------------------
-
-
-def draw_precision(summaries: Mapping[str, Summary]) -> Figure:
-    """Draw mean precision at n with its interval, one row for each collection and method; ours is round and blue."""
-    # imported here, else every figure would load the engine
-    from eccaht.research.experiments.incidents_cases import OURS
-    from eccaht.research.experiments.incidents_summary import BOTH
-
-    labelled = {name: each.by_method("labelled", "precision_at_n") for name, each in summaries.items()}
-    replayed = {name: each.by_method("replayed", "precision_at_n", BOTH) for name, each in summaries.items()}
-    panels = {"labelled incidents": labelled, "replayed incidents of one and of three sensors": replayed}
-    rows: list[tuple[str, str]] = []  # from the top: the name of a collection, then its methods
-    for collection in summaries:
-        methods = dict.fromkeys([*labelled[collection], *replayed[collection]])
-        rows += [(collection, ""), *((collection, method) for method in methods)]
-    rival: dict[str, Any] = {"color": _GREY, "marker": "s", "markersize": 3.2, "clip_on": False}
-    ours = rival | {"color": PALETTE["blue"], "marker": "o", "markersize": 4.4}
-    with figure_style():
-        figure = Figure(figsize=(TEXT_WIDTH, _MARGINS + _ROW * len(rows)))
-        axes = figure.subplots(1, len(panels), sharey=True)
-        for ax, (title, collections) in zip(axes, panels.items(), strict=True):
-            for y, (collection, method) in enumerate(rows):
-                if method in collections[collection]:
-                    drawn = ours if method == OURS else rival
-                    _draw_mean(ax, y, collections[collection][method].estimate, drawn, 1.0)
-            ax.set(title=title, xlabel="share of the n wrong sensors among the first n", xlim=(0, 1.02))
-            ax.xaxis.grid(True, color=NEUTRAL, linewidth=0.3)
-            ax.set_axisbelow(True)
-            ax.tick_params(axis="y", length=0)
-            for y, (_, method) in enumerate(rows):
-                if not method and y:
-                    ax.axhline(y - 0.5, color=NEUTRAL, linewidth=0.5)
-        axes[0].set_yticks(range(len(rows)), [method or collection for collection, method in rows])
-        axes[0].set_ylim(len(rows) - 0.5, -0.5)
-        for label, (_, method) in zip(axes[0].get_yticklabels(), rows, strict=True):
-            label.set_fontweight("bold" if method in ("", OURS) else "normal")
-            if not method:
-                label.set_fontsize(7.5)
-    return figure
