@@ -84,14 +84,6 @@ def test_json_is_one_document_a_line(place: Path, capsys: pytest.CaptureFixture[
     assert {"event", "time", "onset", "named", "kinds", "sizes", "beliefs", "text"} <= documents[0].keys()
 
 
-def test_a_shelved_sensor_raises_no_alarm(place: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    state = fresh(place, tmp_path / "state")
-    assert run(command(place, "record.csv", "--state", state, "--log", str(log), "--shelve", "s1:10min")) == 0
-    course = [(event["event"], *event["sensors"]) for event in logged(log)]
-    assert course[:4] == [("shelved", "s1"), ("unshelved", "s1"), ("gap",), ("alarm", "s3")]
-
-
 def test_orders_are_obeyed_as_they_come(place: Path) -> None:
     model = load_model(place / "plant.eccaht")
     digest = hashlib.sha256((place / "plant.eccaht").read_bytes()).hexdigest()
@@ -283,8 +275,6 @@ def test_a_half_line_of_a_log_is_taken_away(tmp_path: Path) -> None:
         (["--false-alarms", "1/3weeks"], "is not a length of time"),
         (["--exec", "no-such-program now"], "there is no program 'no-such-program'"),
         (["--exec", "'"], "is no command: No closing quotation"),
-        (["--shelve", "s1"], "needs a sensor and a length of time"),
-        (["--shelve", "s9:1h"], "the model has no sensor 's9'"),
         (["--timeout", "3"], "--timeout is for growing files: add --follow"),
         (["--log", "PLACE/plant.eccaht"], "--log PLACE/plant.eccaht would overwrite --model"),
         (["--log", "PLACE/history.csv"], "holds something else than events"),

@@ -7,7 +7,7 @@ session of the plant, reports the events and keeps the state.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event as Flag
 from time import monotonic
@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from eccaht.base.arrays import as_positive
-from eccaht.base.clock import Clock, parse_duration
+from eccaht.base.clock import Clock
 from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import counted
 from eccaht.cli.output import (
@@ -65,9 +65,6 @@ def watch(
         str | None,
         option("CMD", "Run this on an alarm, or if a sensor is stuck or silent; the event is on its stdin.", "--exec"),
     ] = None,
-    shelve: Annotated[
-        list[str] | None, option("NAME:TIME", "Leave a sensor out for a time, as FT-101:2h. Repeat.")
-    ] = None,
     orders: Annotated[
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
     ] = None,
@@ -99,7 +96,6 @@ def watch(
     check_outputs({"--state": state, "--log": log}, {"--model": model, "--data": data, "--orders": orders})
     calibrated = load_model(model)
     every = false_alarm_every(false_alarms, calibrated)
-    shelved = [_order(text, calibrated) for text in shelve or ()]
     for path in data:
         regular_file(path, "data file").close()
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
@@ -125,7 +121,7 @@ def watch(
         watching = Watching(session, state, outlets, orders)
         if begun:
             session.obeyed = len(watching.lines())
-        watching.run(windows, shelved)
+        watching.run(windows)
         outlets.report([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
         outlets.finish()
     if windows.broken:
@@ -149,16 +145,6 @@ def resumed(
             f"go on at that rate with --false-alarms 1/{before:.0f}w, or give another file to begin anew"
         )
     return session
-
-
-def _order(text: str, model: Model) -> str:
-    """The order to leave a sensor out for a time."""
-    name, colon, length = text.rpartition(":")
-    if not colon:
-        raise ValueError(f"--shelve {text!r} needs a sensor and a length of time, as FT-101:2h")
-    model.places([name])
-    parse_duration(length, f"--shelve {text}: the time")
-    return f"shelve {name} {length.strip()}"
 
 
 def _started(session: Session, path: Path, begun: bool) -> Event:
@@ -258,24 +244,19 @@ class Watching:
         self._hearing = Hearing(session.model.usual_rows, session.model.seconds)
         self._saved = monotonic()
 
-    def run(self, windows: RecordedWindows | Growing, orders: Iterable[str] = ()) -> None:
-        """Report what an earlier program may not have reported, then watch until the windows end.
-
-        orders: what is obeyed before the first window.
-        """
+    def run(self, windows: RecordedWindows | Growing) -> None:
+        """Report what an earlier program may not have reported, then watch until the windows end."""
         if self._session.pending:
             self._outlets.report(self._session.pending, again=True)
             self._session.settle()
             self._save()
-        first = list(orders)
         for sample in windows:
-            self._take(sample, windows.clock, first)
-            first = []
+            self._take(sample, windows.clock)
         self._save()
 
-    def _take(self, sample: Sample, clock: Clock, orders: Sequence[str]) -> None:
+    def _take(self, sample: Sample, clock: Clock) -> None:
         """Take a window; events are in the state before they are given out, and crossed out there afterwards."""
-        session, given = self._session, [*orders, *self._new_orders()]
+        session, given = self._session, self._new_orders()
         events = [event for order in given for event in self._obey(order, sample.start, clock)]
         if session.watch.plan is not None:
             asked = session.model.places(session.watch.ask())
