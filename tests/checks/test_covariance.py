@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import Array, as_floats
-from eccaht.checks import CheckFailure, check_covariance, covariance_checks
+from eccaht.checks import CheckFailure, check_covariance
+from eccaht.checks.covariance import CHECKS
 from eccaht.streams.covariance import AR1, Covariance, Diagonal
 
 
@@ -176,4 +177,4 @@ BROKEN: list[tuple[str, str, type[OneFactor]]] = [  # the check, a word of its m
 @pytest.mark.parametrize(("check", "word", "kind"), BROKEN)
 def test_a_broken_operator_fails_with_what_is_wrong(check: str, word: str, kind: type[OneFactor]) -> None:
     with pytest.raises(CheckFailure, match=f"^.*{word}.*$"):
-        dict(covariance_checks())[check](kind(V))
+        CHECKS[check](kind(V))

@@ -6,11 +6,10 @@
 
 What it returns are the checks that did not apply, with the reason. The first property that does not hold raises a
 `CheckFailure`, an AssertionError of one line; an error that the part itself raises comes through as it is.
-`policy_checks` and `covariance_checks` list the single checks, so that pytest can run each as a test of its own.
 """
 
-from eccaht.checks.covariance import check_covariance as check_covariance, covariance_checks as covariance_checks
-from eccaht.checks.policy import check_policy as check_policy, policy_checks as policy_checks
+from eccaht.checks.covariance import check_covariance as check_covariance
+from eccaht.checks.policy import check_policy as check_policy
 from eccaht.checks.posterior import check_posterior as check_posterior
 from eccaht.checks.source import check_source as check_source
 from eccaht.checks.suite import CheckFailure as CheckFailure

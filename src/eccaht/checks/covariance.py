@@ -8,7 +8,7 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.checks.suite import Check, by_name, require, require_close, require_equal, require_refused, run_all
+from eccaht.checks.suite import by_name, require, require_close, require_equal, require_refused, run_all
 from eccaht.streams import Covariance, Dense, Problem, Simulator, make_policy, pair_design, with_ridge
 
 _LARGEST = 2000  # streams whose full matrix is formed
@@ -27,12 +27,7 @@ def check_covariance(operator: Covariance, *, skip: Mapping[str, str] | None = N
     """
     if operator.size > _LARGEST:
         raise ValueError(f"the full matrix of {operator.size} streams is too large: check at most {_LARGEST} streams")
-    return run_all(_CHECKS, skip, operator)
-
-
-def covariance_checks() -> list[tuple[str, Check]]:
-    """Pairs (name, check): check(operator) is one property, as in `pytest.mark.parametrize`."""
-    return list(_CHECKS.items())
+    return run_all(CHECKS, skip, operator)
 
 
 def _dense(operator: Covariance) -> None:
@@ -181,7 +176,7 @@ def _overwrite(result: object) -> None:
         result[...] = 0.0
 
 
-_CHECKS = by_name(
+CHECKS = by_name(
     *(_dense, _diagonal, _column, _matvec, _quad, _solve, _eigenvalues, _color, _sample),
     *(_inputs, _parameters, _search, _ridge),
 )

@@ -25,7 +25,6 @@ from eccaht.checks.capabilities import (
 )
 from eccaht.checks.sound import require_measurement, require_sound
 from eccaht.checks.suite import (
-    Check,
     CheckFailure,
     by_name,
     require,
@@ -56,16 +55,7 @@ def check_policy(
     >>> check_policy("round-robin")
     {}
     """
-    return run_all(_CHECKS, skip, *_prepared(build, problem))
-
-
-def policy_checks() -> list[tuple[str, Check]]:
-    """Pairs (name, check): check(build, problem=None) is one property, as in `pytest.mark.parametrize`."""
-    return [(name, partial(_run_one, check)) for name, check in _CHECKS.items()]
-
-
-def _run_one(check: Check, build: Build | str, problem: Problem | None = None) -> None:
-    check(*_prepared(build, problem))
+    return run_all(CHECKS, skip, *_prepared(build, problem))
 
 
 def _prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Problem]:
@@ -290,7 +280,7 @@ def _finds(policy: Policy, world: Simulator) -> bool:
     return right > 0
 
 
-_CHECKS = by_name(
+CHECKS = by_name(
     *(_same_seed, _reading, _sound, _tell_any, _relabelling, _saving, _bad_readings, _strong_anomalies),
     *(batches, late_readings, unavailable, unusual_readings, other_problems, posterior, exact_lead),
 )

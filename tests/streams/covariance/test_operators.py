@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht.checks import covariance_checks
+from eccaht.checks.covariance import CHECKS
 from eccaht.streams.covariance import AR1, Covariance, Dense
 from tests.checks.covariances import EXAMPLES
-
-CHECKS = dict(covariance_checks())
 
 
 @pytest.fixture(params=EXAMPLES, scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy, policy_names, search
-from eccaht.checks import check_policy, policy_checks
+from eccaht.checks import check_policy
 from eccaht.streams.measurements import (
     AtMost,
     Available,
@@ -23,7 +23,6 @@ from eccaht.streams.policies import CATALOGUE
 from tests.checks.archives import edit
 
 K = 10
-CHECKS = dict(policy_checks())
 ABLE = [name for name in policy_names() if CATALOGUE[name].constraints]
 RULES: dict[str, Constraint] = {
     "readout": Readout(1.0, 0.3),
