@@ -21,7 +21,15 @@ KERNELS = {  # and what the processor must have, as /proc/cpuinfo calls it
     "Cooperlake": "avx512_bf16",
     "SapphireRapids": "amx_bf16",
 }
-TESTS = ["tests/base", "tests/streams", "tests/checks", "tests/plants/model", "tests/plants/incident"]
+TESTS = [  # solvers, samplers, sums and models; what is made of them is tested once
+    *(f"tests/streams/{part}" for part in ("covariance", "designs", "limits", "measurements", "posterior", "watch")),
+    *(f"tests/streams/policies/test_{name}.py" for name in ("bandits", "constraints", "transductive")),
+    *(f"tests/plants/model/test_{name}.py" for name in ("calibration", "detectors", "estimators", "local", "model")),
+    *(f"tests/plants/model/test_{name}.py" for name in ("normal", "shrinkage", "tails", "unpredicted")),
+    *(f"tests/plants/incident/test_{name}.py" for name in ("dating", "engine", "naming")),
+    "tests/base/test_statistics.py",
+    "tests/checks",
+]
 CHOSEN = (
     "import numpy, scipy.linalg, threadpoolctl;"
     "print(*sorted({str(each['architecture']) for each in threadpoolctl.threadpool_info()"
