@@ -28,7 +28,7 @@ def faults(kind: str, count: int, seed: int) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("kind", "count"), [("policies", 80), ("models", 30), ("watches", 30)])
+@pytest.mark.parametrize(("kind", "count"), [("policies", 40), ("models", 20), ("watches", 20)])
 def test_hostile_files(kind: str, count: int) -> None:
     assert faults(kind, count, seed=0) == ""
 

@@ -49,9 +49,9 @@ def one(time: np.datetime64, value: float = 10.0) -> Rows:
     return plants.rows_of(np.array([time]), np.full((1, len(plants.NAMES)), value))
 
 
-def parts(first: int, last: int, values: Any, times: Any) -> list[Rows]:
-    """The rows of some windows, three at a time."""
-    places = range(first * plants.ROWS, last * plants.ROWS, 3)
+def parts(first: int, last: int, values: Any, times: Any, size: int = 3) -> list[Rows]:
+    """The rows of some windows, so many at a time."""
+    places = range(first * plants.ROWS, last * plants.ROWS, size)
     ends = [*places[1:], last * plants.ROWS]
     return [plants.rows_of(times[a:b], values[a:b]) for a, b in zip(places, ends, strict=True)]
 
@@ -75,7 +75,7 @@ def test_a_row_from_the_future_blinds_no_plant(store: Store, when: str) -> None:
 
     async def run() -> PlantView:
         engine = await with_plant(store)
-        for rows in [*parts(0, 200, values, times), one(ahead), *parts(200, 225, values, times)]:
+        for rows in [*parts(0, 200, values, times, 35), one(ahead), *parts(200, 225, values, times)]:
             await engine.submit("p", rows, source="test")
         await abandoned(engine)
         engine = await begun(store)

@@ -12,7 +12,7 @@ from tests.service import plants
 from tests.service.service import PLANT, Service, running
 
 schemathesis = pytest.importorskip("schemathesis", reason="the OpenAPI tests need schemathesis")
-EXAMPLES = 4  # of each operation and kind
+EXAMPLES = 2  # of each operation and kind
 ENDLESS = {"/api/stream"}  # an answer that does not end
 
 
