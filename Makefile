@@ -17,8 +17,7 @@ check: test lint            ## before every commit
 
 demo: $(VENV)/.all          ## from a plant's CSV files to its replayed sensor, then a search to watch; output in demo/
 	$(VENV)/bin/eccaht example --kind replay --out demo
-	$(VENV)/bin/eccaht calibrate demo/history.csv --out demo/plant.model \
-		--report demo/calibration.html
+	$(VENV)/bin/eccaht calibrate demo/history.csv --out demo/plant.model
 	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv \
 		--plot demo/incident.png --html demo/incident.html
 	cat demo/truth.json

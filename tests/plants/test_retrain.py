@@ -13,7 +13,6 @@ from eccaht.plants.data.source import Arrays
 from eccaht.plants.incident.comparison import Comparison
 from eccaht.plants.incident.counts import Quiet, kept
 from eccaht.plants.retrain import Update, update_model
-from eccaht.plants.show.calibration_page import write_calibration
 
 NAMES = ["A", "B", "C", "D"]
 START = np.datetime64("2024-01-01T00:00", "us")
@@ -80,12 +79,8 @@ def test_a_plant_that_has_changed_is_taken_as_normal_and_the_new_model_is_better
     assert found["new"]["false_alarms"] <= found["old"]["false_alarms"]
 
 
-def test_the_new_model_is_drilled_and_its_report_shows_it(moved: Update, tmp_path: Path) -> None:
-    drilled = kept(moved.model)
-    assert drilled is not None
-    page = write_calibration(moved.model, "plant.model")
-    for shown in (*drilled.counts.sentences(60.0), "What became of each column"):
-        assert shown in page
+def test_the_new_model_is_drilled_and_saved(moved: Update, tmp_path: Path) -> None:
+    assert kept(moved.model) is not None
     moved.model.save(tmp_path / "m")
     assert (tmp_path / "m").stat().st_size > 0
 

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from eccaht.base.extras import need
-from eccaht.base.files import replacing
 from eccaht.base.presentation.text import counted, lasting
-from eccaht.cli.output import PAGES, DecimalComma, Inputs, Json, check_outputs, deliver, note, option, saved, show_lines
+from eccaht.cli.output import DecimalComma, Inputs, Json, check_outputs, deliver, note, option, saved, show_lines
 from eccaht.plants import Model, Notation
 from eccaht.plants.data.cleaning import HEADINGS
 from eccaht.plants.front import calibrate as calibrate_history
@@ -41,7 +39,6 @@ def calibrate(
     no_drill: Annotated[bool, option(None, "Do not estimate how well faults would be found.", "--no-drill")] = False,
     start: Annotated[str | None, option("TIME", "Leave out rows before then, as 2017-09-25T18:00.")] = None,
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
-    report: Annotated[Path | None, option("PAGE", "Write a page of columns and drills.")] = None,
     update: Annotated[Path | None, option("MODEL", "Bring this model up to date with --data.")] = None,
     data: Annotated[list[Path] | None, option("FILE", "With --update: new rows; repeat it for several files.")] = None,
     as_json: Json = False,
@@ -60,9 +57,7 @@ def calibrate(
     one. Without HISTORY the new model knows the new rows alone.
     """
     inputs: Inputs = {"FILE": files or [], "--update": update, "--data": data or []}
-    check_outputs({"--out": out, "--report": report}, inputs, {"--report": PAGES})
-    if report is not None:
-        need("matplotlib")
+    check_outputs({"--out": out}, inputs)
     if update is not None or data:
         from eccaht.cli.update import update_calibration
 
@@ -81,7 +76,6 @@ def calibrate(
             notation=Notation(timezone, decimal_comma, False if no_header else None),
             drills=0 if no_drill else drills,
             out=out,
-            report=report,
             as_json=as_json,
         )
         return
@@ -103,20 +97,11 @@ def calibrate(
         note=note,
     )
     deliver(
-        [saved(out, model.save), saved(report, lambda page: save_report(model, out, page))],
+        [saved(out, model.save)],
         show=lambda: print_model(model),
         document=lambda written: document(model, str(out) if str(out) in written else None),
         as_json=as_json,
     )
-
-
-def save_report(model: Model, out: Path | None, page: Path) -> None:
-    """Write the page about a calibration."""
-    from eccaht.plants.show.calibration_page import write_calibration
-
-    text = write_calibration(model, "a model" if out is None else out.name)
-    with replacing(page) as file:
-        file.write(text.encode("utf-8", errors="backslashreplace"))
 
 
 def document(model: Model, out: str | None = None) -> dict[str, Any]:

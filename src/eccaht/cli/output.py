@@ -30,7 +30,6 @@ FAMILIES = (
     *("exponential", "rbf", "spectral-mixture", "identity"),
 )
 STREAMS = 128
-PAGES = (".html", ".htm")
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from eccaht.cli.calibrate import document, save_report
+from eccaht.cli.calibrate import document
 from eccaht.cli.output import deliver, note, saved, shown_progress
 from eccaht.plants import Notation, load_model
 from eccaht.plants.retrain import Update, update_model
@@ -23,7 +23,6 @@ def update_calibration(
     notation: Notation,
     drills: int,
     out: Path | None,
-    report: Path | None,
     as_json: bool,
 ) -> None:
     """Bring a model up to date and print which of the two is better; fixed: options that the model has settled."""
@@ -46,7 +45,7 @@ def update_calibration(
     for text in update.notes:
         note(text)
     deliver(
-        [saved(out, update.model.save), saved(report, lambda page: save_report(update.model, out, page))],
+        [saved(out, update.model.save)],
         show=lambda: _print(update, out),
         document=lambda files: (
             document(update.model, str(out) if str(out) in files else None) | {"update": update.as_dict()}
