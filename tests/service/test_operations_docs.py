@@ -24,7 +24,7 @@ def test_the_example_settings_are_valid(tmp_path: Path) -> None:
     everything = re.sub(r"^# (?=\[|[a-z_]+ = )", "", example, flags=re.MULTILINE)
     (tmp_path / "live.toml").write_text(everything)
     settings = load_settings(tmp_path / "live.toml")
-    assert [channel.name for channel in settings.alerts.channels()] == ["ops", "night", "bus"]
+    assert [channel.name for channel in settings.alerts.channels()] == ["ops", "night"]
     assert list(settings.plants["mill"].sources) == ["bus"]
 
 

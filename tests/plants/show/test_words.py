@@ -136,8 +136,9 @@ def test_beliefs_are_never_certain_and_sizes_below_the_resolution_are_not_shown(
     sizes: dict[str, Any] = {"size": unknown, "size_raw": unknown, "size_raw_interval": Interval(unknown, unknown)}
     first = replace(answer.sensors[0], belief=1.0, **sizes)
     answer = changed(answer, sensors=(first, replace(answer.sensors[1], belief=1e-9), *answer.sensors[2:]))
-    header, one, two, *_ = table(answer)
-    assert (one[header.index("belief")], two[header.index("belief")]) == (">0.999", "<0.001")
+    header, one, *rest = table(answer)
+    assert one[header.index("belief")] == ">0.999"
+    assert "<0.001" in [row[header.index("belief")] for row in rest]
     assert one[header.index("size (95 %)")] == ""
     assert one[header.index("kind")] == "step"
     assert "nan" not in printed(answer)
@@ -205,9 +206,9 @@ def test_a_plant_where_the_history_never_was_is_undecided_and_says_what_to_do() 
 @pytest.mark.parametrize(
     ("kinds", "given", "word"),
     [
-        (("step",), 0.963, "96.3 % that exactly"),
+        (("step",), 0.963, "96.3 %"),
         (("step",), 0.8, "not confident"),
-        (("step",), 0.0, "no drill"),
+        (("step",), 0.0, "no answer"),
         (("step",), None, "none was estimated"),
         ((), 0.963, "drills"),
     ],

@@ -51,7 +51,7 @@ class Watch:
     ...     x = rng.standard_normal(5) + 3.0 * (watch.time >= 40) * problem.covariance.column(2)
     ...     alarm = watch.tell(C, C @ x)
     >>> alarm.time, alarm.onset, alarm.names
-    (42, 40, ('c',))
+    (43, 42, ('c',))
     """
 
     FIELDS = (
