@@ -30,7 +30,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "text budget": ({"budget": "5"}, "budget must be a real number"),
     "no covariance": ({"degrees_of_freedom": 2.0}, "degrees_of_freedom must be above 2"),
     "text degrees of freedom": ({"degrees_of_freedom": "5"}, "degrees_of_freedom must be a real number"),
-    "too few windows": ({"estimated_from": 5}, "4 streams needs at least 6 windows"),
+    "too few windows": ({"estimated_from": 5}, "4 streams needs at least 6 vectors"),
     "windows not whole": ({"estimated_from": 50.5}, "whole number"),
     "long mean": ({"mean": np.zeros(5)}, "mean has shape"),
     "nan mean": ({"mean": [0.0, 0.0, 0.0, np.nan]}, "mean has a non-finite value at index 3"),
@@ -75,11 +75,24 @@ def test_noise_that_is_not_gaussian_is_kept_and_refused_by_what_assumes_otherwis
     for copy in (problem.replace(budget=2.0), problem.with_ridge(0.5), pickle.loads(pickle.dumps(problem))):
         assert (copy.degrees_of_freedom, copy.estimated_from) == (5.0, 60)
     assert repr(problem).endswith("degrees_of_freedom=5, estimated_from=60)")
-    one = problem.replace(degrees_of_freedom=None)
-    for assumes in (lambda: make_policy("ecc-aht", problem), lambda: Simulator(one), lambda: check_limits(one)):
+    for assumes in (make_policy, lambda _, given: Simulator(given), lambda _, given: check_limits(given)):
         with pytest.raises(ValueError, match="Gaussian"):
-            assumes()
-    make_policy("ecc-aht", one.replace(estimated_from=None))
+            assumes("ecc-aht", problem)
+        assumes("ecc-aht", problem.replace(degrees_of_freedom=None))
+
+
+def test_a_sample_covariance_is_inflated_once() -> None:
+    raw = Problem(**GOOD, estimated_from=8)
+    factor = 7 / 4 * 8 / 5
+    for copy in (
+        raw,
+        raw.replace(budget=2.0),
+        pickle.loads(pickle.dumps(raw)),
+        Problem(**GOOD).replace(estimated_from=8),
+    ):
+        np.testing.assert_allclose(copy.covariance.dense(), factor * np.eye(4))
+    np.testing.assert_allclose(raw.with_ridge(0.5).covariance.dense(), (factor + 0.5) * np.eye(4))
+    np.testing.assert_array_equal(Problem(**GOOD, estimated_from=8, calibrated=True).covariance.dense(), np.eye(4))
 
 
 def test_expected_reading() -> None:

@@ -28,8 +28,9 @@ from eccaht.base.arrays import (
 )
 from eccaht.base.labels import by_name, unlabelled
 from eccaht.base.recalled import Known, Memory
-from eccaht.streams.covariance import Covariance, as_covariance
+from eccaht.streams.covariance import Covariance, Dense, as_covariance
 from eccaht.streams.covariance.base import with_ridge
+from eccaht.streams.covariance.sampled import inflation, sampled
 from eccaht.streams.measurements import Budget, Constraint
 from eccaht.streams.measurements.region import as_deviation
 from eccaht.streams.shifts import Shift, ShiftPrior, shift_prior
@@ -58,8 +59,10 @@ class Problem:
     readout_noise: standard deviation of noise that the instrument adds to every reading, independent of c; 0, or that
         of a `Readout` among the measurements.
     degrees_of_freedom: of t noise, more than 2, scaled to the covariance, where tails are heavier than Gaussian ones.
-    estimated_from: number of windows of the sample whose covariance and mean are given, not shrunk.
-        `eccaht.Watch` counts both in its threshold; searches, `Simulator` and limits refuse them.
+    estimated_from: how many vectors the mean and the covariance were estimated from. A sample covariance is multiplied
+        by what designs understate their noise by, and what a mean of so many vectors leaves open is counted in every
+        likelihood (docs/explanation/estimated.md). `from_samples` makes a better estimate where the vectors are there.
+    calibrated: is the covariance one whose designs show the noise that it says, no sample covariance?
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
     >>> problem.size, problem.label(1)
@@ -94,6 +97,7 @@ class Problem:
         readout_noise: float | None = None,
         degrees_of_freedom: float | None = None,
         estimated_from: int | None = None,
+        calibrated: bool = False,
     ) -> None:
         matrix, labels = unlabelled(covariance)
         operator = as_covariance(matrix)
@@ -110,9 +114,11 @@ class Problem:
             given = repr(degrees_of_freedom)
             raise ValueError(f"degrees_of_freedom must be above 2, where the noise has a covariance, not {given}")
         windows = None if estimated_from is None else as_count(estimated_from, "estimated_from", least=1)
-        if windows is not None and windows < (least := operator.size + 2):
-            some = f"a covariance of {operator.size} streams needs at least {least} windows"
-            raise ValueError(f"estimated_from={windows}: {some}")
+        if windows is not None and not calibrated:
+            if windows < (least := operator.size + 2):
+                some = f"a sample covariance of {operator.size} streams needs at least {least} vectors"
+                raise ValueError(f"estimated_from={windows}: {some}; Problem.from_samples takes fewer")
+            operator = Dense(inflation(windows, operator.size) * operator.dense())
         vars(self).update(  # past __setattr__, which refuses
             covariance=operator,
             shift=prior.mean,
@@ -131,6 +137,29 @@ class Problem:
         )
         self.designing.check_streams(operator.size)
         check_problem(operator.least_variances(), prior.mean, prior.spread, nominal, noise / within.largest_weight)
+
+    @classmethod
+    def from_samples(cls, X: Any, **options: Any) -> Problem:
+        """The problem of streams of which vectors were seen while nothing was wrong.
+
+        X: rows are vectors of all streams in the order of time, NaN where one was not read; a frame gives the names.
+            Mean and covariance are estimated so that designs show as much noise as they are believed to.
+        options: the other arguments of a Problem, without a covariance and a mean.
+
+        Error rates hold with what was estimated (docs/explanation/estimated.md says on what that rests).
+
+        >>> X = np.random.default_rng(0).standard_normal((60, 30))
+        >>> Problem.from_samples(X, shift=3.0, n_anomalies=2, budget=4.0)
+        Problem(Dense(size=30), n_anomalies=2, budget=4, estimated_from=60)
+        """
+        for name in ("covariance", "mean", "estimated_from", "calibrated"):
+            if name in options:
+                raise ValueError(f"from_samples estimates mean and covariance from the vectors: leave out {name}")
+        columns = getattr(X, "columns", None)
+        if columns is not None and "names" not in options and all(isinstance(name, str) for name in columns):
+            options["names"] = list(columns)
+        found = sampled(X.to_numpy() if columns is not None else X)
+        return cls(found.covariance, mean=found.mean, estimated_from=found.worth, calibrated=True, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -171,7 +200,10 @@ class Problem:
         raise ValueError(f"this problem has no budget: its measurements are limited by {self.measurements!r}")
 
     def replace(self, **changes: Any) -> Problem:
-        """Return the same problem with some arguments changed; a new budget takes the place of any constraint."""
+        """Return the same problem with some arguments changed; a new budget takes the place of any constraint.
+
+        A covariance that is estimated from so many vectors as before is taken as it is given: it is `calibrated`.
+        """
         kept = self._arguments()
         if "measurements" in changes and self.measurements.noise is not None:
             del kept["readout_noise"]  # it was theirs
@@ -186,11 +218,9 @@ class Problem:
         return self._ridged[a]
 
     def check_gaussian(self, what: str) -> None:
-        """Refuse noise that is not Gaussian of exactly the given covariance, which `what` assume."""
-        for name in _OF_NOISE:
-            if getattr(self, name) is not None:
-                assumed = f"{what} assume Gaussian noise of exactly this covariance"
-                raise ValueError(f"{assumed}: leave out {name}, which only Watch uses")
+        """Refuse noise that is not Gaussian, which `what` assume."""
+        if self.degrees_of_freedom is not None:
+            raise ValueError(f"{what} assume Gaussian noise: leave out degrees_of_freedom, which only Watch uses")
 
     def label(self, k: int) -> str:
         """How messages name stream k."""
@@ -280,7 +310,8 @@ class Problem:
 
     def _arguments(self) -> dict[str, Any]:
         shift = ShiftPrior(self.shift, self.shift_spread) if self.unknown_shift else self.shift
-        return {"shift": shift, **{name: getattr(self, name) for name in _ARGUMENTS}}
+        known = {name: getattr(self, name) for name in _ARGUMENTS}
+        return {"shift": shift, "calibrated": self.estimated_from is not None, **known}
 
     def __repr__(self) -> str:
         within = self.measurements

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eccaht import Problem
 from eccaht.base.codec import state_of
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import drill_history, keeping
@@ -52,11 +53,15 @@ def test_some_sensors_of_normal_operation(model: Model) -> None:
 def test_a_model_poses_problems(model: Model) -> None:
     problem = model.problem(shift=3.0, n_anomalies=1, budget=2.0)
     assert problem.names == ("s0", "s1", "s2", "s3")
-    assert np.array_equal(problem.mean, model.mean)
+    np.testing.assert_allclose(problem.mean, model.mean, atol=1e-12)
     part = model.problem(shift=[1.0, -2.0], n_anomalies=1, budget=2.0, names=["s3", "s1"])
     assert part.names == ("s3", "s1")
-    assert np.array_equal(part.covariance.dense(), model.covariance.dense()[np.ix_([3, 1], [3, 1])])
-    assert np.array_equal(part.mean, model.mean[[3, 1]])
+    same = Problem.from_samples(model.quiet[0][:, [3, 1]], shift=1.0, n_anomalies=1, budget=2.0)
+    assert np.array_equal(part.covariance.dense(), same.covariance.dense())
+    assert part.estimated_from == len(model.quiet[0])
+    few = replace(model, history=None).problem(shift=1.0, n_anomalies=1, budget=2.0, names=["s3", "s1"])
+    assert np.array_equal(few.covariance.dense(), model.covariance.dense()[np.ix_([3, 1], [3, 1])])
+    assert few.estimated_from == model.n_windows
     with pytest.raises(ValueError, match=r"no sensor 's9': did you mean 's\d'"):
         model.problem(shift=1.0, n_anomalies=1, budget=1.0, names=["s1", "s9"])
 

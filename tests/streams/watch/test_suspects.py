@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from eccaht import Problem
 from eccaht.streams import Enumeration, SetPrior, SufficientStatistics, likelihood_of
 from eccaht.streams.posterior.joint import Joint
-from eccaht.streams.watch.readings import Readings, Step, inflation
+from eccaht.streams.watch.readings import Readings, Step, margin
 from eccaht.streams.watch.suspects import Suspects, onset_of
 from tests.streams.watch.worlds import quiet, toeplitz
 
@@ -55,14 +55,13 @@ def test_the_set_is_that_of_the_readings_since() -> None:
 
 
 def test_an_estimate_is_worth_less_than_the_truth() -> None:
-    """Weights S^-1 e_k of an estimate have so much noise in the mean; the factor must be above, by its margin."""
+    """Weights S^-1 e_k of a sample covariance have more noise than it says; with the margin few have."""
     m, rng, found = 60, np.random.default_rng(2), []
     for _ in range(300):
-        estimate = np.cov(rng.standard_normal((m, SIZE)).T)
-        c = np.linalg.solve(estimate, np.eye(SIZE)[0])
-        found.append((c @ c) / (c @ estimate @ c))
-    factor = inflation(PROBLEM.replace(estimated_from=m), SIZE)
-    assert factor > np.mean(found)
-    assert np.mean(np.array(found) > factor) < 0.1
-    assert inflation(PROBLEM, SIZE) == 1.0
-    assert inflation(PROBLEM.replace(estimated_from=100_000), SIZE) == pytest.approx(1.0, abs=0.02)
+        problem = PROBLEM.replace(covariance=np.cov(rng.standard_normal((m, SIZE)).T), estimated_from=m)
+        c = problem.covariance.solve(np.eye(SIZE)[0])
+        found.append((c @ c) / problem.noise_variance(c))
+    assert np.mean(found) < 1.1
+    assert np.mean(np.array(found) > margin(problem)) < 0.1
+    assert margin(PROBLEM) == 1.0
+    assert margin(PROBLEM.replace(estimated_from=100_000)) == pytest.approx(1.0, abs=0.02)

@@ -257,6 +257,9 @@ class Model:
     ) -> Problem:
         """Pose the search among all sensors, or among `names` only, in that order; the other options are `Problem`'s.
 
+        Mean and covariance are those of `Problem.from_samples` of the windows of the history, the model's own where it
+        has too few to keep.
+
         shift: in robust units, that is in units of the scaled windows, one value or one per sensor of the problem.
 
         >>> import eccaht
@@ -269,19 +272,13 @@ class Model:
         """
         from eccaht.streams import Problem
 
-        covariance, mean = self.covariance, self.mean
-        if names is not None:
-            chosen = self.places(names)
-            covariance, mean = _restricted(covariance, chosen), mean[chosen]
-        return Problem(
-            covariance,
-            shift=shift,
-            n_anomalies=n_anomalies,
-            budget=budget,
-            mean=mean,
-            names=self.names if names is None else list(names),
-            readout_noise=readout_noise,
-        )
+        chosen = self.places(self.names if names is None else names)
+        options: dict[str, Any] = {"names": [self.names[k] for k in chosen], "readout_noise": readout_noise}
+        options |= {"shift": shift, "n_anomalies": n_anomalies, "budget": budget}
+        if self.history is not None:
+            return Problem.from_samples(self.quiet[0][:, chosen], **options)
+        options |= {"mean": self.mean[chosen], "estimated_from": self.n_windows, "calibrated": True}
+        return Problem(_restricted(self.covariance, chosen), **options)
 
     def places(self, names: Sequence[str]) -> NDArray[np.intp]:
         """Where these sensors are among the model's; an unknown name is refused with the nearest known one."""

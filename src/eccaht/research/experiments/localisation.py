@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array, Index, as_count, as_number, as_positive, rounded_up
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Estimate, estimate
-from eccaht.plants import Replay
+from eccaht.plants import Model, Replay
 from eccaht.research.experiments.comparison import (
     Records,
     Row,
@@ -48,6 +48,12 @@ class RecordedSearch:
     rows: Array
     truth: Index
     per_row: int = 1
+
+
+def recorded_search(model: Model, rows: Array, truth: Index, shift: float, budget: float) -> RecordedSearch:
+    """A search that takes the model's covariance as if it were exact, as the paper's do."""
+    search: dict[str, Any] = {"shift": shift, "n_anomalies": truth.size, "budget": budget}
+    return RecordedSearch(Problem(model.covariance, mean=model.mean, names=model.names, **search), rows, truth)
 
 
 def policy_of(name: str) -> tuple[str, bool]:

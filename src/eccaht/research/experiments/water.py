@@ -20,7 +20,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.plants import Model, Windows, calibrate
 from eccaht.research.datasets.water import DAY, WaterRecording, simulate
 from eccaht.research.experiments.comparison import Records
-from eccaht.research.experiments.localisation import RecordedSearch, check_reach, localise
+from eccaht.research.experiments.localisation import RecordedSearch, check_reach, localise, recorded_search
 from eccaht.research.experiments.tables import save_json
 
 # the methods that are compared unless others are named
@@ -150,9 +150,8 @@ def group_searches(
         last = each.end - np.timedelta64(round(settings.window * 1e6), "us")
         rows = windows.between(each.start, last + np.timedelta64(1, "us")).values
         truth = model.places(each.sensors)
-        problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
         label = f"{truth.size} sensor{'s' * (truth.size > 1)}"
-        groups.setdefault(label, []).append(RecordedSearch(problem, rows, truth))
+        groups.setdefault(label, []).append(recorded_search(model, rows, truth, settings.shift, settings.budget))
     return groups
 
 

@@ -30,7 +30,7 @@ from eccaht.research.datasets.wadi import (
     whole_windows,
 )
 from eccaht.research.experiments.comparison import Records
-from eccaht.research.experiments.localisation import BLIND, RecordedSearch, check_reach, localise
+from eccaht.research.experiments.localisation import BLIND, RecordedSearch, check_reach, localise, recorded_search
 from eccaht.research.experiments.tables import Table, from_rows
 
 POLICIES = (
@@ -151,8 +151,7 @@ def _searches(
             left_out[each.label] = "no whole window of the data lies within it" if each.columns else each.without
             continue
         truth = np.sort(model.places(each.columns))
-        problem = model.problem(shift=settings.shift, n_anomalies=truth.size, budget=settings.budget)
-        searches[each.label] = [RecordedSearch(problem, rows, truth)] * settings.runs
+        searches[each.label] = [recorded_search(model, rows, truth, settings.shift, settings.budget)] * settings.runs
     return searches, left_out
 
 

@@ -107,6 +107,7 @@ def unpacked_problem(saved: Any, state: Any) -> Problem:
         shift=ShiftPrior(saved["shift"], saved["shift_spread"]),
         measurements=_unpacked_constraint(saved["budget"]),
         mean=saved["mean"],
+        calibrated=True,
         **{name: saved[name] for name in _PLAIN},
     )
 

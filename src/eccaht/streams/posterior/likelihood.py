@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import chdtrc, erfc
+from scipy.special import chdtrc, erfc, fdtrc
 
 from eccaht.base.arrays import Array, Index, as_number
 from eccaht.streams.posterior.statistics import SufficientStatistics
@@ -145,9 +145,9 @@ class _KnownShifts(Likelihood):
         return self._shift[members], np.zeros(members.size)
 
     def fit(self, members: Index) -> Fit:
-        """The misfit is chi-square."""
+        """The misfit is chi-square, or of the F distribution."""
         explained = 2.0 * float(self.log_likelihood(members[None])[0])
-        return _chi_square(self.evidence.misfit - explained, self.evidence.n_readings)
+        return _fit(self.evidence, explained, self.evidence.n_readings)
 
 
 class _KnownWalk(Walk):
@@ -229,11 +229,11 @@ class UnknownShifts(Likelihood):
         return mean[0], np.sqrt((root[0] ** 2).sum(axis=1))
 
     def fit(self, members: Index) -> Fit:
-        """What is left by the best shifts is chi-square."""
+        """What is left by the best shifts is chi-square, or of the F distribution."""
         evidence = self.evidence
         block, field = self.normal_equations(members[members < evidence.problem.size])
         explained = float(field @ np.linalg.lstsq(block, field, rcond=None)[0])
-        return _chi_square(evidence.misfit - explained, max(evidence.n_readings - field.size, 0))
+        return _fit(evidence, explained, max(evidence.n_readings - field.size, 0))
 
     def _posterior(self, sets: Index) -> tuple[Array, Array]:
         """Posterior mean of the shifts of each row and a root of their covariance s (I + s M s)^-1 s."""
@@ -262,8 +262,12 @@ class UnknownShifts(Likelihood):
         return field, curvature, wanted
 
 
-def _chi_square(misfit: float, degrees: int) -> Fit:
-    return Fit(float(chdtrc(degrees, max(misfit, 0.0))), degrees) if degrees else Fit(1.0, 0)
+def _fit(evidence: SufficientStatistics, explained: float, degrees: int) -> Fit:
+    """Of what is left: noise that was estimated from m vectors has m - 1 degrees of freedom itself."""
+    left, m = max(evidence.misfit - explained, 0.0), evidence.problem.estimated_from
+    if not degrees:
+        return Fit(1.0, 0)
+    return Fit(float(chdtrc(degrees, left) if m is None else fdtrc(degrees, m - 1, left / degrees)), degrees)
 
 
 def without_slots(sets: Index, slots: Index) -> Index:

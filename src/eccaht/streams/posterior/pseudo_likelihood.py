@@ -1,19 +1,31 @@
-"""One score a stream, as if no other were anomalous: the paper's log-likelihood ratio (eq. 3 and 4), or its mean."""
+"""One score a stream, as if no other were anomalous: the paper's log-likelihood ratio (eq. 3 and 4), or its mean.
+
+Where the mean of the problem was estimated, readings are first made independent ones for a mean that is known, as the
+joint likelihood makes them (`SufficientStatistics`).
+"""
 
 from __future__ import annotations
+
+from copy import deepcopy
 
 import numpy as np
 from scipy.special import expit
 
 from eccaht.base.arrays import SMALLEST, Array, Index, check_bounded, check_unmeasured, frozen, support_of
-from eccaht.base.codec import Field, Sizes
+from eccaht.base.codec import Field, Part, Sizes
 from eccaht.streams.posterior.protocol import Belief, Capabilities
 from eccaht.streams.posterior.shared_noise import whitened
+from eccaht.streams.posterior.statistics import SufficientStatistics
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import log_ratio
 
 _SHORT = 512  # up to here all streams at once are faster than those with weight
 _NONE: Index = np.empty(0, dtype=np.intp)
+
+
+def whole_evidence(problem: Problem) -> SufficientStatistics | None:
+    """What all readings say together, which readings after them need where the mean was estimated."""
+    return None if problem.estimated_from is None else SufficientStatistics(problem)
 
 
 class PseudoLikelihood(Belief):
@@ -28,10 +40,11 @@ class PseudoLikelihood(Belief):
     array([2., 0., 0.])
     """
 
-    FIELDS = (Field("_scores", ("K",)),)
+    FIELDS = (Field("_scores", ("K",)), Part("_whole"))
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._whole = whole_evidence(problem)
         n, K = problem.known_number, problem.size
         self._scores = np.full(K, np.log(n / (K - n)))
         self._view = frozen(self._scores.view())
@@ -42,6 +55,10 @@ class PseudoLikelihood(Belief):
 
     def update(self, c: Array, y: float) -> None:
         problem = self.problem
+        if self._whole is not None:
+            self._whole.add(c, y)
+            self._take_newest(self._whole)
+            return
         known = problem.known(c)
         v, r, only = known.variance, y - known.mean, known.only
         if only >= 0:  # the same arithmetic, on one number
@@ -55,13 +72,21 @@ class PseudoLikelihood(Belief):
 
     def update_together(self, C: Array, y: Array) -> None:
         """Add the log-likelihood ratio of each stream alone against none: h_k'G^-1 r - h_k'G^-1 h_k / 2."""
+        if self._whole is not None:
+            self._whole.add_together(C, y)
+            self._take_newest(self._whole)
+            return
         rows, r = whitened(self.problem, C, y)
         h = rows * self.problem.shift
         self._scores += h.T @ r - 0.5 * (h * h).sum(axis=0)
 
+    def _take_newest(self, whole: SufficientStatistics) -> None:
+        for h, r in whole.newest or ():
+            self._scores += log_ratio(h[:-1], r, 1.0)
+
     def twin(self) -> PseudoLikelihood:
         twin = type(self)(self.problem)
-        twin._scores[:] = self._scores
+        twin._scores[:], twin._whole = self._scores, deepcopy(self._whole, {id(self.problem): self.problem})
         return twin
 
     def check_restored(self, sizes: Sizes) -> None:
@@ -85,10 +110,11 @@ class EmpiricalMeans(Belief):
     """
 
     can = Capabilities(log_odds=False)
-    FIELDS = (Field("_sums", ("K",)), Field("_precisions", ("K",), low=0.0))
+    FIELDS = (Field("_sums", ("K",)), Field("_precisions", ("K",), low=0.0), Part("_whole"))
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self._whole = whole_evidence(problem)
         self._sums = np.zeros(problem.size)  # sum of c_k r / v
         self._precisions = np.zeros(problem.size)  # sum of c_k^2 / v
         self._scores: Array | None = None  # None: to be worked out anew, with the two below
@@ -130,6 +156,10 @@ class EmpiricalMeans(Belief):
 
     def update(self, c: Array, y: float) -> None:
         problem = self.problem
+        if self._whole is not None:
+            self._whole.add(c, y)
+            self._take_newest(self._whole)
+            return
         known = problem.known(c)
         v, k = known.variance, known.only
         if k >= 0:
@@ -144,9 +174,20 @@ class EmpiricalMeans(Belief):
 
     def update_together(self, C: Array, y: Array) -> None:
         """Add readings of one moment: generalised least squares of each stream, c_k'G^-1 r / c_k'G^-1 c_k."""
+        if self._whole is not None:
+            self._whole.add_together(C, y)
+            self._take_newest(self._whole)
+            return
         rows, r = whitened(self.problem, C, y)
         self._sums += rows.T @ r
         self._precisions += (rows * rows).sum(axis=0)
+        self._scores = None
+
+    def _take_newest(self, whole: SufficientStatistics) -> None:
+        for h, r in whole.newest or ():
+            weights = h[:-1] / self.problem.shift
+            self._sums += weights * r
+            self._precisions += weights**2
         self._scores = None
 
     def _update_one(self, k: int, weight: float, y: float, v: float) -> None:

@@ -3,11 +3,16 @@
 With h = shift*c, r = y - c'mean and v = c'S c, a reading adds h r / v to b and h h' / v to M. The log-likelihood of a
 set with indicator z, against the empty set, is then b'z - z'M z / 2, exact for any measurements. Where shifts
 are not known h = c, and b'x - x'M x / 2 is the log-likelihood of shifts x.
+
+Where the mean was estimated from m vectors it is off by N(0, S / m), in all readings alike. With q = S c / m, in units
+of the shift, a reading then says what an independent one with h = shift*c - M q, r - q'b in the place of r and noise
+v + q'h says: the earlier readings know the error by what they left unexplained (docs/explanation/estimated.md).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from eccaht.base.arrays import Array, Index, check_gram, check_same
 from eccaht.base.codec import Field, Sizes
@@ -72,10 +77,16 @@ class SufficientStatistics:
     def add(self, c: Array, y: float) -> None:
         """Take one reading."""
         problem = self.problem
-        K, scale = problem.size, problem.noise_variance(c) ** -0.5
-        r = (y - problem.mean_reading(c)) * scale
+        K, variance, r = problem.size, problem.noise_variance(c), y - problem.mean_reading(c)
         h = np.zeros(K + 1)
         np.multiply(c, self._scale, out=h[:K])
+        if problem.estimated_from is not None:
+            q = self._shared(c[None])
+            h -= self._times(q)[0]
+            r -= float(q[0] @ self.linear)
+            variance += float(q[0] @ h)
+        scale = variance**-0.5
+        r *= scale
         h *= scale
         self._add(h, r)
         self.newest = [(h, float(r))]
@@ -88,10 +99,36 @@ class SufficientStatistics:
 
     def add_whitened(self, rows: Array, residuals: Array) -> None:
         """Take independent readings beyond the mean of noise 1, one a row of weights."""
-        scaled = [(np.append(row * self._scale, 0.0), r) for row, r in zip(rows, residuals.tolist(), strict=True)]
+        scaled = list(zip(*self._known_mean(rows, residuals), strict=True))
         for h, r in scaled:
             self._add(h, r)
         self.newest = scaled
+
+    def _known_mean(self, rows: Array, residuals: Array) -> tuple[Array, list[float]]:
+        """Independent readings as h and r of independent ones for a mean that is known, (q, K + 1) and (q,)."""
+        h = np.zeros((len(rows), self.linear.size))
+        np.multiply(rows, self._scale, out=h[:, :-1])
+        if self.problem.estimated_from is None or not len(rows):
+            return h, residuals.tolist()
+        q = self._shared(rows)
+        h -= self._times(q)
+        lower = np.linalg.cholesky(np.eye(len(rows)) + q @ h.T)
+        beyond = np.column_stack([h, residuals - q @ self.linear])
+        whole = np.asarray(solve_triangular(lower, beyond, lower=True))
+        return np.ascontiguousarray(whole[:, :-1]), whole[:, -1].tolist()
+
+    def _shared(self, rows: Array) -> Array:
+        """S c / m of every row c, in units of the shift, (q, K + 1): what all readings share with it."""
+        problem = self.problem
+        assert problem.estimated_from is not None
+        q = np.zeros((len(rows), self.linear.size))
+        shared = problem.covariance.matvec(np.ascontiguousarray(rows.T)).T
+        q[:, :-1] = shared / (problem.estimated_from * self._scale)
+        return q
+
+    def _times(self, q: Array) -> Array:
+        """M q of every row q."""
+        return np.asarray(q @ self._matrix if self._matrix is not None else (q @ self._used_rows.T) @ self._used_rows)
 
     @property
     def robust(self) -> bool:
@@ -123,6 +160,12 @@ class SufficientStatistics:
         if problem.size > _LARGEST_MATRIX:
             raise ValueError(f"whole vectors are taken for up to {_LARGEST_MATRIX} streams, not {problem.size}")
         there = np.flatnonzero(~np.isnan(x))
+        if problem.estimated_from is not None:
+            self._as_matrix()
+            C = np.eye(problem.size)[there]
+            self.add_whitened(*whitened(problem, C, x[there]))
+            self.n_vectors, self.newest = self.n_vectors + 1, None
+            return
         covariance, information = self._of_vector(there)
         residual = (x - problem.mean)[there]
         solved = covariance.solve(residual)

@@ -57,7 +57,8 @@ class Simulator:
 
     The set is drawn from (seed, "anomalies") and the noise from (seed, "noise", *names), so that several policies
     can face the same set with noise of their own. Where the problem leaves the number of anomalies or their shifts
-    open, they are drawn from the prior too (sets.SetPrior), unless `shifts` gives one shift per anomaly.
+    open, they are drawn from the prior too (sets.SetPrior), unless `shifts` gives one shift per anomaly. Where the mean
+    was estimated, its error is drawn; the covariance is taken to be right.
 
     >>> problem = Problem(np.eye(5), shift=3.0, n_anomalies=2, budget=1.0)
     >>> Simulator(problem, anomalies=[3, 1]).anomalies
@@ -86,6 +87,9 @@ class Simulator:
         self.shifts = _shifts_of(self.anomalies, problem, shifts, seed)
         self._means = problem.mean.copy()
         self._means[self.anomalies] += self.shifts
+        if problem.estimated_from is not None:
+            error = problem.covariance.sample(rng_for(seed, "mean"), 1)[0]
+            self._means += error / math.sqrt(problem.estimated_from)
         self._noise = rng_for(seed, "noise", *names)
 
     def __repr__(self) -> str:

@@ -91,7 +91,7 @@ class Readings:
             raise ValueError(
                 "the noise of a measurement follows from that of the others of this step, to all digits: leave one out"
             )
-        scale = inflation(self._problem, int(C.any(axis=0).sum())) ** -0.5
+        scale = margin(self._problem) ** -0.5
         root = scale * (vectors / np.sqrt(values)) @ vectors.T / unit
         weights = root @ C
         return Whitened(weights, root, (weights**2).sum(axis=0))
@@ -133,14 +133,10 @@ class Readings:
         del self._counts, self._kept
 
 
-def inflation(problem: Problem, streams: int) -> float:
-    """By how much the noise of n streams exceeds what an estimate from m vectors makes of it.
+def margin(problem: Problem) -> float:
+    """By how much the noise of a direction may exceed that of the problem, which holds in the mean over directions.
 
-    The inverse of a sample covariance is too large by (m - 1) / (m - n - 2) in the mean, and its weights fit the noise
-    of the sample, which costs m / (m - n + 1) more; single directions vary by sqrt(2 / (m - n)) around that.
+    A watch that never stops finds the worst one. With m vectors they vary by sqrt(2 / (m - K)), and the mean by 1 / m.
     """
     m = problem.estimated_from
-    if m is None:
-        return 1.0
-    left = max(m - streams, 1)
-    return (1.0 + 1.0 / m) * (m - 1) / left * m / (left + 1) * (1.0 + _MARGIN * math.sqrt(2.0 / left))
+    return 1.0 if m is None else (1.0 + 1.0 / m) * (1.0 + _MARGIN * math.sqrt(2.0 / max(m - problem.size, 1)))
