@@ -102,7 +102,7 @@ BAD = {
     f"{NEEDED} --family toeplitz --alpha 0.05,x": "0.05,0.01",
     f"{NEEDED} --family toeplitz --alpha 0.05,0": "alpha",
     f"{NEEDED} --family toeplitz --alpha 0.05,0.05": "twice",
-    f"{NEEDED} --family toeplitz --stopping never": "posterior, glr, gap",
+    f"{NEEDED} --family toeplitz --stopping never": "posterior, glr, union, own, gap",
     f"{NEEDED} --family toeplitz --policy ecc-aht": "joint and exact",
     f"{NEEDED} --family toeplitz --policy joit": "did you mean 'joint'",
     f"{NEEDED} --family toeplitz --truly 3": "from 2 to 2, not 3",

@@ -30,10 +30,12 @@ def count_errors(
     budget: common.Budget = 5.0,
     policy: common.PolicyName = "joint",
     import_: Imports = None,
-    stopping: Annotated[str, option("RULE", "posterior, glr or gap.")] = "posterior",
+    stopping: Annotated[str, option("RULE", f"{', '.join(RULES[:-1])} or {RULES[-1]}.")] = "posterior",
     alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
     truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
     sizes: Annotated[str | None, option("LO-HI", "Simulate unknown shifts so large.")] = None,
+    vectors: Annotated[int | None, option("M", "Give each search an estimate from so many vectors.")] = None,
+    tails: Annotated[float | None, option("NU", "t noise of so many degrees of freedom.")] = None,
     runs: Annotated[int, option("N", "Searches to simulate.", min=1)] = 200,
     horizon: Annotated[int, option("N", "Most measurements of a search.", min=1)] = 1000,
     seed: Annotated[int, option("N", "Another seed is other searches.", min=0)] = 0,
@@ -44,13 +46,13 @@ def count_errors(
 
     And how many measurements it takes. The anomalous set of each simulated search, and its number and shifts
     where they are not known, are drawn anew, from what the search takes for likely or as --truly and --sizes
-    say. The model is taken to be right.
+    say. The noise is taken to be as the model says; with --vectors a search has to estimate it.
     """
     import_policies(import_)
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
     wrong = f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"
     levels = error_counts.check_alphas(parse_list(alpha, float, wrong))
-    truth = error_counts.Truth(truly, _sizes(sizes))
+    truth = error_counts.Truth(truly, _sizes(sizes), vectors, tails)
     if stopping not in RULES:
         raise ValueError(f"--stopping {stopping!r} has no error level to check: use {', '.join(RULES)}")
     if model is None and family is None:
@@ -67,7 +69,7 @@ def count_errors(
     except MemoryError:
         raise ValueError("not enough memory: use fewer streams, anomalies or jobs") from None
     settings = {"noise": noise, "streams": problem.size, "anomalies": anomalies, "shift": shift, "budget": budget}
-    settings |= options | {"truly": truly, "sizes": sizes}
+    settings |= options | {"truly": truly, "sizes": sizes, "vectors": vectors, "tails": tails}
     deliver(
         (),
         show=lambda: _show(settings, problem, records),
@@ -133,6 +135,8 @@ def _opening(settings: dict[str, Any], problem: Problem) -> str:
     if settings["sizes"] is not None:
         moved += f" (truly {settings['sizes']})"
     noise = " ".join(map(str, settings["noise"].values()))
+    if settings["vectors"] is not None:
+        noise += f" (estimated from {settings['vectors']} vectors)"
     return f"{number} of {problem.size} streams shifted by {moved}, noise {noise}, budget {problem.budget:g}"
 
 

@@ -158,8 +158,11 @@ class Problem:
         columns = getattr(X, "columns", None)
         if columns is not None and "names" not in options and all(isinstance(name, str) for name in columns):
             options["names"] = list(columns)
-        found = sampled(X.to_numpy() if columns is not None else X)
-        return cls(found.covariance, mean=found.mean, estimated_from=found.worth, calibrated=True, **options)
+        return cls(**_estimated(X.to_numpy() if columns is not None else X), **options)
+
+    def estimated(self, X: ArrayLike) -> Problem:
+        """The same problem, with mean and covariance as `from_samples` estimates them from these vectors."""
+        return self.replace(**_estimated(X))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Problem is immutable: use replace({name}=...) to get another one")
@@ -320,6 +323,12 @@ class Problem:
             if (value := getattr(self, name)) is not None:
                 limits += f", {name}={value:g}"
         return f"Problem({self.covariance!r}, n_anomalies={self.n_anomalies}, {limits})"
+
+
+def _estimated(X: Any) -> dict[str, Any]:
+    found = sampled(X)
+    known = {"covariance": found.covariance, "mean": found.mean}
+    return known | {"estimated_from": found.worth, "calibrated": True}
 
 
 def _checked_constraint(budget: float | None, measurements: Constraint | None) -> Constraint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eccaht.base.arrays import as_count, check_alpha
+from eccaht.base.arrays import Array, as_count, as_number, check_alpha, inner
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import (
     Delay,
@@ -33,13 +34,16 @@ from eccaht.streams import (
     make_policy,
     steps,
 )
+from eccaht.streams.covariance.sampled import FEWEST
+from eccaht.streams.run.world import Reading
+from eccaht.streams.stopping import UnionBound
 
-RULES = ("posterior", "glr", "gap")
+RULES = ("posterior", "glr", "union", "own", "gap")
 LEVEL = 0.95  # of every interval
 SIGNIFICANCE = 0.01  # of the test whether errors are compatible with alpha
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-Rule = PosteriorProbability | LikelihoodRatio | Gap
+Rule = PosteriorProbability | LikelihoodRatio | UnionBound | Gap
 
 
 class Truth(NamedTuple):
@@ -48,10 +52,15 @@ class Truth(NamedTuple):
     number: of anomalous streams.
     sizes: least and largest shift; those of unknown size are uniform between, with the sign of the prior's mean, or
         any where that is 0.
+    vectors: mean and covariance of the problem are true, and each search is given what it estimates from so many
+        vectors of its own; None: the searches know them.
+    tails: degrees of freedom of t noise, in the vectors and in the readings.
     """
 
     number: int | None = None
     sizes: tuple[float, float] | None = None
+    vectors: int | None = None
+    tails: float | None = None
 
 
 class Stop(NamedTuple):
@@ -193,10 +202,30 @@ def _check_truth(truth: Truth, problem: Problem) -> None:
             raise ValueError("true sizes are for shifts of unknown size: these are known")
         if not 0.0 <= truth.sizes[0] <= truth.sizes[1] < np.inf:
             raise ValueError(f"true sizes must be two numbers from 0 on, the smaller first, not {truth.sizes}")
+    if truth.vectors is not None:
+        as_count(truth.vectors, "the number of vectors", least=FEWEST)
+    if truth.tails is not None and as_number(truth.tails, "tails") <= 2.0:
+        raise ValueError(f"tails are degrees of freedom above 2, where noise has a covariance, not {truth.tails!r}")
+
+
+class _HeavyTailed(Simulator):
+    """Readings of t noise of the same variance."""
+
+    tails = math.inf
+
+    def read(self, c: Array) -> Reading:
+        """One reading, farther from its mean or nearer to it than a Gaussian one."""
+        reading, mean = super().read(c), inner(c, self._means)
+        return reading._replace(value=mean + (reading.value - mean) * float(_far(self._noise, self.tails, 1)[0]))
+
+
+def _far(rng: np.random.Generator, tails: float, count: int) -> Array:
+    """What makes Gaussian noise t noise of the same variance."""
+    return np.asarray(np.sqrt((tails - 2.0) / rng.chisquare(tails, count)))
 
 
 def _world(plan: _Plan, run: int) -> Simulator:
-    problem, (number, sizes) = plan.problem, plan.truth
+    problem, (number, sizes, _, tails) = plan.problem, plan.truth
     seed, anomalies, shifts = (plan.seed, run), None, None
     if number is not None:
         anomalies = rng_for(seed, "truth").choice(problem.size, number, replace=False)
@@ -206,17 +235,33 @@ def _world(plan: _Plan, run: int) -> Simulator:
         drawn, sign = rng.uniform(*sizes, shifts.size), np.where(rng.random(shifts.size) < 0.5, -1.0, 1.0)
         sign = np.where(shifts == 0.0, sign, np.sign(shifts))
         shifts = np.where(problem.shift_spread[anomalies] > 0.0, sign * drawn, shifts)
-    return Simulator(problem, seed=seed, anomalies=anomalies, shifts=shifts, names=[plan.policy])
+    if tails is None:
+        return Simulator(problem, seed=seed, anomalies=anomalies, shifts=shifts, names=[plan.policy])
+    world = _HeavyTailed(problem, seed=seed, anomalies=anomalies, shifts=shifts, names=[plan.policy])
+    world.tails = tails
+    return world
+
+
+def _given(plan: _Plan, run: int) -> Problem:
+    """The problem as a search knows it."""
+    problem, vectors, tails = plan.problem, plan.truth.vectors, plan.truth.tails
+    if vectors is None:
+        return problem
+    rng = rng_for((plan.seed, run), "vectors")
+    X = problem.covariance.sample(rng, vectors)
+    if tails is not None:
+        X *= _far(rng, tails, vectors)[:, None]
+    return problem.estimated(problem.mean + X)
 
 
 def _policy(plan: _Plan, run: int) -> Policy:
     seed = plan.seed, run
-    return make_policy(plan.policy, plan.problem, seed=seed, stopping=plan.stopping, alpha=plan.alphas[-1])
+    return make_policy(plan.policy, _given(plan, run), seed=seed, stopping=plan.stopping, alpha=plan.alphas[-1])
 
 
 def _rules(plan: _Plan, policy: Policy) -> list[Rule]:
     rule = policy.stopping
-    if not isinstance(rule, PosteriorProbability | LikelihoodRatio | Gap):
+    if not isinstance(rule, Rule):
         raise ValueError(f"stopping={plan.stopping!r} has no error level to check: use {', '.join(RULES)}")
     return [replace(rule, alpha=alpha) for alpha in plan.alphas]
 

@@ -10,6 +10,7 @@ noise (docs/explanation/estimated.md).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ FEWEST = 10  # vectors, and readings of each stream
 _FOLDS = 10
 _ROUNDS = 30  # of the estimate that missing values are drawn from
 _LEAST = 1e-9  # of the largest eigenvalue
+_PRICE = 0.5 * math.log(1.0 / 0.05)  # of the squared relative error of a variance, for an error rate of 5 %
 
 
 class Sampled(NamedTuple):
@@ -95,7 +97,7 @@ def _shrunk(Z: Array) -> tuple[Array, float]:
         squares += ratio**2 / sizes[k]
     mean = total / m
     spread = (squares / m - mean**2) / (len(folds) - 1)  # of the mean over the folds, squared
-    left = (mean + spread / np.where(mean > 0.0, mean, 1.0))[~np.eye(K, dtype=bool)]
+    left = (mean + _PRICE * spread / np.where(mean > 0.0, mean, 1.0))[~np.eye(K, dtype=bool)]
     basis = np.linalg.eigh(Z.T @ Z)[1]
     return (basis * _ordered(powers.sum(axis=0) / m)) @ basis.T, float(left.mean()) if K > 1 else 1.0
 
