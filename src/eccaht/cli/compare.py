@@ -47,8 +47,8 @@ def compare(
 ) -> None:
     """Compare policies on the same simulated anomalies.
 
-    For each policy: measurements until F1 >= 0.95, for the first time and for good, F1 at the end, and the time
-    that a step takes. A run of joint, joint-pair or exact ends once its set is right and leads every swap by 50
+    For each policy: measurements until F1 >= 0.95, for the first time and for good, F1 at the end, and the
+    processor time of a step. A run of joint, joint-pair or exact ends once its set is right and leads every swap by 50
     nats; the rest of its measurements count as right.
     """
     import_policies(import_)

@@ -25,7 +25,7 @@ from eccaht.research.experiments.comparison import compare
 from eccaht.research.experiments.looks import shown_name
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.experiment import Experiment, Setting
-from eccaht.research.paper.figures import draw
+from eccaht.research.paper.figures import _log_ticks, draw
 from eccaht.research.paper.results import Results
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -76,6 +76,16 @@ def points(line: Line2D) -> NDArray[np.float64]:
 
 def bars(ax: Axes) -> list[LineCollection]:
     return [item for item in ax.collections if isinstance(item, LineCollection)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(2.1, 4.4), (0.6, 1.3), (3.2, 4.1), (30.0, 70.0)])
+def test_counts_have_ticks_at_whole_numbers(low: float, high: float) -> None:
+    ax = Figure().add_subplot()
+    ax.set(yscale="log", ylim=(low, high))
+    _log_ticks(ax, "y", counts=True)
+    ticks = ax.get_yticks()
+    assert len(ticks)
+    assert all(tick == round(tick) for tick in ticks)
 
 
 # -- curves --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -25,12 +25,12 @@ TARGET = 0.95  # the F1 that a run must reach, first and for good
 _POINTS = 300  # of a curve: more would not be seen on a logarithmic axis
 
 Cell = tuple[str, int]  # policy, run
-Run = tuple[NDArray[np.int32], float]  # hits after each measurement, seconds a measurement
+Run = tuple[NDArray[np.int32], float]  # hits after each measurement, processor time of one in seconds
 
 
 @dataclass(frozen=True)
 class Records:
-    """By policy: anomalies found after each measurement, (runs, horizon), and the time that one took, (runs,)."""
+    """By policy: anomalies found after each measurement, (runs, horizon), and the processor time of one, (runs,)."""
 
     n_anomalies: int
     seed: int
@@ -138,13 +138,13 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     truth = {"anomalies": world.anomalies.tolist()} if find_entry(name).oracle else {}
     policy = make_policy(name, problem, seed=seed, stopping=None, **{**options, **truth})
     hits = Hits(world.anomalies)
-    start = perf_counter()
+    start = process_time()
     with labelled(name, lambda: f"{name}, run {seed[1]}, after {policy.n_readings} measurements"):
         for _ in steps(policy, world, horizon, obey_stopping=False):
             hits.count(policy)
             if stays_right(policy, world.anomalies):
                 break
-    return hits.over(horizon), (perf_counter() - start) / policy.n_readings
+    return hits.over(horizon), (process_time() - start) / policy.n_readings
 
 
 @contextmanager
@@ -161,7 +161,7 @@ def labelled(policy: str, where: Callable[[], str]) -> Iterator[None]:
 
 
 class Row(NamedTuple):
-    """One policy: measurements to F1 >= 0.95 first and for good, F1 at the end, and the median time of a step."""
+    """One policy: measurements to F1 >= 0.95 first and for good, F1 at the end, median processor time of a step."""
 
     policy: str
     first: Delay

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from eccaht.base.arrays import Array
 from eccaht.base.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
@@ -54,7 +54,9 @@ def _f1_label(runs: int) -> str:
 def _scale_axes(ax: Axes, horizon: int) -> None:
     """Measurements, on a logarithmic axis where there are many, against F1."""
     ax.set(xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
-    if horizon > 200:
+    if horizon <= 200:
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    else:
         ax.set_xscale("log", subs=[])
         leading = (1, 2, 5) if horizon < 20_000 else (1,)
         ticks = [m * 10**e for e in range(len(str(horizon))) for m in leading if m * 10**e <= horizon]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from time import perf_counter
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,10 +130,10 @@ Finished = dict[str, Run]  # by method
 def _run(label: str, run: int, search: RecordedSearch, names: tuple[str, ...], seed: int) -> tuple[str, int, Finished]:
     finished: Finished = {}
     for name in names:
-        start = perf_counter()
+        start = process_time()
         with labelled(policy_of(name)[0], lambda name=name: f"{name}, {label}, run {run}"):  # type: ignore[misc]
             hits = follow(search, build(name, search.problem, seed=(seed, run)), believed(name, search.problem))
-        finished[name] = hits, (perf_counter() - start) / max(len(hits), 1)
+        finished[name] = hits, (process_time() - start) / max(len(hits), 1)
     return label, run, finished
 
 

@@ -85,14 +85,19 @@ def _legend(figure: Figure, entries: Sequence[Line2D], columns: int) -> None:
     figure.legend(handles=by_column, loc="outside lower left", ncols=columns, handlelength=2.8, columnspacing=1.5)
 
 
-def _log_ticks(ax: Axes, side: str) -> None:
-    """Label a logarithmic axis with plain numbers: 1, 2, 5, 10, or evenly where it spans less than a decade."""
+def _log_ticks(ax: Axes, side: str, *, counts: bool = False) -> None:
+    """Label a logarithmic axis with plain numbers: 1, 2, 5, 10, or evenly where it spans less than a decade.
+
+    counts: of things, so that only whole numbers are labelled, if there are any.
+    """
     axis, (low, high) = (ax.xaxis, ax.get_xlim()) if side == "x" else (ax.yaxis, ax.get_ylim())
     exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [m * 10.0**e for e in exponents for m in (1, 2, 5)]
     if sum(low <= tick <= high for tick in ticks) < 3:
-        ticks = list(MaxNLocator(4).tick_values(low, high))
+        ticks = list(MaxNLocator(4, integer=counts).tick_values(low, high))
     ticks = [tick for tick in ticks if low <= tick <= high]
+    whole = [tick for tick in ticks if tick == round(tick)]
+    ticks = whole if counts and whole else ticks
     axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     axis.set_ticks([], minor=True)
 
@@ -166,7 +171,7 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
         label = f"limit stops binding, {limit:.2f}"
         entries += [ax.axvline(limit, linestyle=":", gid="limit", label=label, **_THIN) for ax in panels][:1]
     panels[0].set_ylabel("mean measurements" + ", 95 % intervals" * (results.runs > 1))
-    _log_ticks(panels[0], "y")
+    _log_ticks(panels[0], "y", counts=True)
     for ax, drawn in zip(panels, drawings, strict=True):
         if wide:
             _log_ticks(ax, "x")
