@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht import Problem, UnknownShift, families
+from eccaht import Problem, Simulator, UnknownShift, families, make_policy
 from eccaht.streams.posterior.confidence import (
     close_rivals,
     differences,
@@ -180,3 +180,17 @@ def test_a_set_that_no_independent_search_finds_again_is_not_settled(monkeypatch
     others = np.setdiff1d(np.arange(14), best)[None, :3]
     monkeypatch.setattr(population, "_found", others)
     assert population.confidence(around) == Confidence(0.0, "unsettled")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_beliefs_never_contradict_the_confidence_beside_them(seed: int) -> None:
+    problem = Problem(families.toeplitz(24, 0.9), shift=3.0, n_anomalies=(0, 8), budget=10.0)
+    world, policy = Simulator(problem, seed=seed, anomalies=[]), make_policy("joint", problem, seed=seed)
+    for _ in range(12):
+        c = policy.ask()
+        policy.tell(c, world.measure(c))
+        confidence, beliefs, inside = policy.confidence, policy.beliefs, np.isin(np.arange(24), policy.decision)
+        assert confidence is not None
+        assert (beliefs[inside] >= confidence.probability - 1e-9).all()
+        assert (beliefs[~inside] <= 1.0 - confidence.probability + 1e-9).all()
+        assert beliefs[~inside].sum() <= 8.0 * (1.0 - confidence.probability) + 1e-9

@@ -167,8 +167,14 @@ class Policy:
 
     @property
     def beliefs(self) -> Array:
-        """The probability of being anomalous that each score stands for, (K,)."""
-        return self._belief.beliefs
+        """The probability of being anomalous that each score stands for, (K,).
+
+        Where the probability of the decision is known too, beliefs are those of a distribution of sets that has it.
+        """
+        beliefs, confidence = self._belief.beliefs, self._belief.confidence()
+        if confidence is None or confidence.how == "exact":
+            return beliefs
+        return _agreeing(beliefs, self._ranked.members, confidence.probability, self.problem.sizes)
 
     @property
     def pair(self) -> tuple[int, int] | None:
@@ -292,3 +298,27 @@ class Policy:
     def __repr__(self) -> str:
         name = "composed" if self.recipe is None else self.recipe.name
         return f"Policy({name!r}, {self.problem!r}, n_readings={self.n_readings})"
+
+
+def _agreeing(beliefs: Array, members: Index, probability: float, sizes: tuple[int, int]) -> Array:
+    """Marginals of a distribution in which the members are the set with this probability, the nearest to `beliefs`.
+
+    Both are estimated, from different draws. `share` is the most that marginals leave to the set: no stream outside may
+    be more probable than all other sets together, and their mean number is a possible one.
+
+    >>> _agreeing(np.array([0.3, 0.2, 0.1]), np.array([], dtype=int), 0.9, (0, 3))
+    array([0.1       , 0.06666667, 0.03333333])
+    """
+    (least, most), number, total = sizes, members.size, float(beliefs.sum())
+    inside = np.zeros(beliefs.size, dtype=bool)
+    inside[members] = True
+    limits = [1.0 - float(beliefs[~inside].max()), float(beliefs[inside].min(initial=1.0))]
+    if number < most:
+        limits.append((most - total) / (most - number))
+    if number > least:
+        limits.append((total - least) / (number - least))
+    share = max(min(limits), 0.0)
+    if probability <= share or share >= 1.0:
+        return beliefs
+    others = np.clip((beliefs - share * inside) / (1.0 - share), 0.0, 1.0)
+    return probability * inside + (1.0 - probability) * others
