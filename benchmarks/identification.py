@@ -44,11 +44,12 @@ RIVALS = (
     Rival("track-and-stop, unforced", "track-and-stop", {"lazy": 1.0, "exploration": 0.0}),
     Rival("frank-wolfe", "frank-wolfe", {}),
     Rival("frank-wolfe, unforced", "frank-wolfe", {"exploration": False}),
-    Rival("combgame", "combgame", {}),
+    Rival("lingame", "lingame", {}),
     Rival("lingape", "lingape", {}),
     Rival("rage", "rage", {}),
+    Rival("chernoff", "chernoff", {}),
 )
-OWN = tuple(rival for rival in RIVALS if rival.policy not in ("joint", "ecc-aht", "rage"))
+OWN = tuple(rival for rival in RIVALS if rival.policy not in ("joint", "ecc-aht"))
 # Their theory gives 1 / Gamma*; the last is given the true set and measures the best mix for it from the start.
 OPTIMAL = (RIVALS[2], RIVALS[6], RIVALS[4], Rival("oracle-design", "oracle-design", {}))
 

@@ -59,7 +59,7 @@ def main() -> None:
     """Run it all and say what was done, and with what."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
-        found = [search_twice(name, Path(directory)) for name in policy_names()]
+        found = [search_twice(name, Path(directory)) for name in policy_names() if name != "oracle-design"]
     print(*found, whole_vectors(), sep="\n")
     problem = Problem(families.toeplitz(16, rho=0.6), shift=3.0, n_anomalies=2, budget=4.0)
     print(f"pair design: {pair_design(problem, 3, 12).information:.3f} nats a reading")

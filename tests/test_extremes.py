@@ -12,6 +12,7 @@ from eccaht import Problem, Simulator, UnknownShift, make_policy, policy_names
 from eccaht.base.arrays import Array
 from eccaht.checks.sound import require_sound
 
+NAMES = [name for name in policy_names() if name != "oracle-design"]  # which is told the true set
 PLAIN: dict[str, Any] = {"shift": 2.0, "n_anomalies": 1, "budget": 2.0}
 
 
@@ -54,7 +55,7 @@ def search(parameters: dict[str, Any], name: str, readings: list[float], options
 
 
 @settings(max_examples=150, deadline=None)
-@given(arguments(), st.sampled_from(policy_names()), st.lists(st.one_of(st.just(0.0), ANY), max_size=4))
+@given(arguments(), st.sampled_from(NAMES), st.lists(st.one_of(st.just(0.0), ANY), max_size=4))
 def test_any_problem_and_reading(parameters: dict[str, Any], name: str, readings: list[float]) -> None:
     refused_or_sound(lambda: search(parameters, name, readings, {}))
 
@@ -66,7 +67,7 @@ def test_any_option(option: str, value: float, name: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(ANY, min_size=4, max_size=4), ANY, st.sampled_from(policy_names()))
+@given(st.lists(ANY, min_size=4, max_size=4), ANY, st.sampled_from(NAMES))
 @pytest.mark.filterwarnings("ignore::eccaht.streams.policies.BudgetWarning")
 def test_any_measurement(weights: list[float], reading: float, name: str) -> None:
     policy = make_policy(name, Problem(np.eye(4), **PLAIN))
@@ -115,7 +116,7 @@ def test_what_cannot_be_computed_with_is_refused_with_its_limit(name: str) -> No
         Problem(parameters.pop("covariance"), **parameters)
 
 
-@pytest.mark.parametrize("name", policy_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_a_reading_far_off_is_taken_and_an_absurd_one_refused(name: str) -> None:
     policy = make_policy(name, Problem(np.eye(4), **PLAIN))
     for k, far in enumerate((1e8, -1e8, 1e8, 1e12)):

@@ -55,7 +55,7 @@ CONSTRAINTS = [
 
 def policies(folder: Path) -> Iterator[bytes]:
     """Files of every policy: fresh, with readings, and with measurements that were asked for."""
-    for name in policy_names():
+    for name in [name for name in policy_names() if name != "oracle-design"]:  # which is told the true set
         noise = families.identity(8) if name == "hds" else families.toeplitz(8, 0.6)
         yield from _searches(folder, name, Problem(noise, shift=4.0, n_anomalies=2, budget=3.0, mean=1.5))
     S = families.toeplitz(40, 0.6).dense()

@@ -66,7 +66,7 @@ def test_the_rate_of_independent_streams_is_the_authors_fraction() -> None:
     assert mixture_design(problem_of(families.identity(20)), [0, 1]).rate == pytest.approx(5 / 18, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["ecc-aht-verified", "two-stage", "oracle-design"])
+@pytest.mark.parametrize("name", ["ecc-aht-verified", "two-stage", "chernoff"])
 def test_it_decides_and_stops_by_the_likelihood_of_all_sets(name: str) -> None:
     problem = problem_of(families.toeplitz(6, 0.5))
     policy, world = make_policy(name, problem, seed=3), Simulator(problem, seed=3)
@@ -135,6 +135,15 @@ def test_the_pilot_reads_every_stream_and_is_kept_in_a_file(tmp_path: Path) -> N
         assert np.count_nonzero(c) == 1 or min(np.abs(rows - c).max(axis=1)) < 1e-12
 
 
+def test_chernoffs_procedure_measures_for_the_most_likely_set() -> None:
+    problem = problem_of(families.toeplitz(20, 0.5))
+    policy, world = make_policy("chernoff", problem, seed=1, stopping=None), Simulator(problem, seed=1)
+    for _ in range(20):
+        rows = mixture_design(problem, policy.decision).measurements
+        assert min(np.abs(rows - policy.ask()).max(axis=1)) < 1e-12
+        run(policy, world, 1)
+
+
 def test_the_oracle_measures_for_the_true_set() -> None:
     problem = problem_of(families.toeplitz(20, 0.5))
     rows = mixture_design(problem, [0, 1]).measurements
@@ -148,6 +157,7 @@ def test_the_oracle_measures_for_the_true_set() -> None:
     [
         ("ecc-aht-verified", {"explore": 1.5}, "explore is a probability from 0 to 1, not 1.5"),
         ("ecc-aht-verified", {"contrast": "plane"}, "unknown contrast 'plane'.*'plain'"),
+        ("oracle-design", {}, "give anomalies=, or take chernoff"),
         ("oracle-design", {"anomalies": [0, 0]}, "the true set must hold 2 different streams"),
         ("joint", {"stopping": "union", "posterior": "population"}, "stopping='union' needs all sets enumerated"),
         ("ecc-aht", {"stopping": "union"}, "stopping='union' needs the posterior of whole sets"),

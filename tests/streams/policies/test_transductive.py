@@ -16,13 +16,13 @@ from eccaht.base.codec import restore, state_of
 from eccaht.streams.limits import gamma_star
 from eccaht.streams.limits.mixture import best_mix
 from eccaht.streams.limits.rates import white_shifts
-from eccaht.streams.policies.games import CombGame, FrankWolfe, TrackAndStop
+from eccaht.streams.policies.games import FrankWolfe, LinGame, TrackAndStop
 from eccaht.streams.policies.linear import LinGapE, Rage, comparing_design
 from eccaht.streams.policies.transductive import Alternatives, Tracking
 from eccaht.streams.posterior import Joint
 from eccaht.streams.stopping import UnionBound
 
-GAMES = ("track-and-stop", "frank-wolfe", "combgame")
+GAMES = ("track-and-stop", "frank-wolfe", "lingame")
 NAMES = (*GAMES, "lingape", "rage")
 
 
@@ -81,7 +81,7 @@ def test_tracking_stays_within_its_bound_of_any_designs() -> None:
             root = rng.standard_normal((6, int(rng.integers(1, 4))))
             return np.asarray(root @ root.T / (root**2).sum())
 
-    policy, chooser = parts("combgame", MIXED, stopping=None)
+    policy, chooser = parts("lingame", MIXED, stopping=None)
     policy._chooser = tracking = AnyDesign(chooser.belief, np.random.default_rng(0))
     world = Simulator(MIXED, seed=1)
     for t in range(1, 200):
@@ -92,13 +92,13 @@ def test_tracking_stays_within_its_bound_of_any_designs() -> None:
         assert ((tracking.goal - tracking.latest - V) ** 2).sum() <= 2.0 * t
 
 
-@pytest.mark.parametrize("name", ["frank-wolfe", "combgame"])
+@pytest.mark.parametrize("name", ["frank-wolfe", "lingame"])
 def test_the_mean_of_the_designs_comes_near_the_limit(name: str) -> None:
     """Without noise: the same leader all the time."""
     for at, truth in RATES.values():
         options = {"exploration": False} if name == "frank-wolfe" else {}
         _, chooser = parts(name, at, **options)
-        assert isinstance(chooser, FrankWolfe | CombGame)
+        assert isinstance(chooser, FrankWolfe | LinGame)
         leader = chooser.alternatives.leader(np.array(truth))
         for _ in range(150):
             chooser.latest = chooser.design(leader)
@@ -147,13 +147,14 @@ def test_lingape_measures_what_shrinks_the_doubt_of_its_pair_most() -> None:
         policy.tell(c, world.measure(c))
 
 
-def test_rage_takes_one_phase_of_the_length_in_the_article() -> None:
-    """All differences are 1 or 0 shifts, and the first phase is exact to 1/8."""
+@pytest.mark.parametrize(("phases", "length"), [("article", 8 * 4**2), ("program", 8)])
+def test_rage_takes_phases_of_the_length_in_its_source(phases: str, length: float) -> None:
+    """All differences are 1 or 0 shifts, and the first phase is exact to 1/8 in the article, to 1/2 in the program."""
     at, truth = problem(4, 1, 0.5, 3.0), [2]
     rho = comparing_design(np.asarray(np.linalg.cholesky(at.covariance.dense()).T / 3.0, dtype=float))[1]
     lengths = []
-    for alpha in (1e-2, 1e-10):
-        policy, chooser = parts("rage", at, alpha=alpha, stopping="own")
+    for alpha in (1e-2, 1e-10, 1e-18):
+        policy, chooser = parts("rage", at, alpha=alpha, stopping="own", phases=phases)
         assert isinstance(chooser, Rage)
         lengths.append(chooser.readings)
         if alpha == 1e-2:
@@ -163,14 +164,14 @@ def test_rage_takes_one_phase_of_the_length_in_the_article() -> None:
             assert policy.decision.tolist() == truth
             assert policy.n_readings == lengths[0]
             assert chooser.accepted.nonzero()[0].tolist() == truth
-    slope = (lengths[1] - lengths[0]) / math.log(1e8)
-    assert_allclose(slope, 8 * 4**2 * rho * 1.1, rtol=0.01)
+    slope = (lengths[2] - lengths[1]) / math.log(1e8)
+    assert_allclose(slope, length * rho * 1.1, rtol=0.02)
 
 
 def test_rage_goes_on_with_the_streams_that_are_undecided() -> None:
     """Where one difference is a tenth of a shift, the others are decided first."""
     at = problem(4, 2, 0.3, 3.0)
-    policy, chooser = parts("rage", at, alpha=0.1, stopping="own")
+    policy, chooser = parts("rage", at, alpha=0.1, stopping="own", phases="article")
     rng = np.random.default_rng(5)
     means = at.shift * np.array([1.0, 0.55, 0.45, 0.0])
     while chooser.phase < 2:
@@ -208,7 +209,7 @@ def test_track_and_stop_measures_every_direction_as_often_as_the_article_asks() 
     ("name", "change", "options", "message"),
     [
         (
-            "combgame",
+            "lingame",
             {"covariance": families.identity(60), "n_anomalies": 3, "shift": 1.0, "mean": 0.0},
             {},
             "up to 10,000, not 34,220",
@@ -226,7 +227,7 @@ def test_what_they_cannot_do_is_refused(name: str, change: Any, options: Any, me
         make_policy(name, MIXED.replace(**change), **options)
 
 
-@pytest.mark.parametrize("name", ["track-and-stop", "frank-wolfe", "combgame", "rage"])
+@pytest.mark.parametrize("name", ["track-and-stop", "frank-wolfe", "lingame", "rage"])
 def test_a_state_that_no_search_comes_to_is_refused(name: str) -> None:
     policy, chooser = parts(name, MIXED)
     for _ in range(9):

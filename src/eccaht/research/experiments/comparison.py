@@ -94,7 +94,7 @@ def compare(
 def refusal(name: str, problem: Problem, **options: Any) -> str | None:
     """Say why a policy does not apply to the problem; None if it does."""
     try:
-        make_policy(name, problem, stopping=None, **options)
+        make_policy(name, problem, stopping=None, **{**options, **told(name, range(problem.sizes[1]))})
     except ValueError as error:
         return str(error)
     except Exception as error:  # a policy of the user's own may fail in any way
@@ -135,7 +135,7 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
     end once the set is right and leads every swap by 50 nats; the rest of the horizon counts as right.
     """
     world = Simulator(problem, seed=seed, names=[name])
-    truth = {"anomalies": world.anomalies.tolist()} if find_entry(name).oracle else {}
+    truth = told(name, world.anomalies.tolist())
     policy = make_policy(name, problem, seed=seed, stopping=None, **{**options, **truth})
     hits = Hits(world.anomalies)
     start = process_time()
@@ -145,6 +145,11 @@ def run_policy(problem: Problem, name: str, horizon: int, seed: tuple[int, int],
             if stays_right(policy, world.anomalies):
                 break
     return hits.over(horizon), (process_time() - start) / policy.n_readings
+
+
+def told(name: str, anomalies: Sequence[int]) -> dict[str, Any]:
+    """The true set as an option, for a policy that is told it."""
+    return {"anomalies": list(anomalies)} if find_entry(name).oracle else {}
 
 
 @contextmanager

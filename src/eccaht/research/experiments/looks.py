@@ -71,10 +71,11 @@ _KNOWN = {
     "joint-union": PolicyLook("black", "-.", "*"),
     "two-stage": PolicyLook("orange", "--", "d"),
     "oracle-design": PolicyLook("brown", "--", "P"),
+    "chernoff": PolicyLook("brown", ":", "v"),
     "track-and-stop": PolicyLook("vermillion", "-.", "D"),
     "frank-wolfe": PolicyLook("purple", ":", "s"),
     "rage": PolicyLook("wine", "-", "P"),
-    "combgame": PolicyLook("indigo", "-.", "X"),
+    "lingame": PolicyLook("indigo", "-.", "X"),
     "lingape": PolicyLook("black", "--", "o"),
 }
 _TAKEN = {look.form for look in _KNOWN.values()}

@@ -28,7 +28,7 @@ from eccaht.streams.policies.choosers import (
     compose_joint_pair,
     thompson_pair,
 )
-from eccaht.streams.policies.games import compose_combgame, compose_frank_wolfe, compose_track_and_stop
+from eccaht.streams.policies.games import compose_frank_wolfe, compose_lingame, compose_track_and_stop
 from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
 from eccaht.streams.policies.linear import compose_lingape, compose_rage
 from eccaht.streams.policies.parts import Parts, check_able
@@ -36,6 +36,7 @@ from eccaht.streams.policies.policy import Policy
 from eccaht.streams.policies.revised import (
     TWO_STAGE,
     VERIFIED,
+    compose_chernoff,
     compose_oracle,
     compose_two_stage,
     compose_verified,
@@ -207,11 +208,17 @@ CATALOGUE: dict[str, Entry] = {
         TWO_STAGE,
     ),
     "oracle-design": Entry(
-        "the best mix of measurements for the true set (anomalies=...), or for the most likely one so far",
-        f"{REVISION}, oracle design; Chernoff 1959",
+        "the best mix of measurements for the true set, given by anomalies=: a reference, no algorithm",
+        f"{REVISION}, oracle design",
         compose_oracle,
         TWO_STAGE,
         oracle=True,
+    ),
+    "chernoff": Entry(
+        "the best mix of measurements for the most likely set so far, drawn anew for each reading",
+        "Chernoff 1959, procedure A",
+        compose_chernoff,
+        TWO_STAGE,
     ),
     "track-and-stop": Entry(
         "tracks the best design against all rivals of the leading set, lazily; adapted: known means, free weights",
@@ -227,10 +234,10 @@ CATALOGUE: dict[str, Entry] = {
         KNOWN_MEANS,
         constraints=True,
     ),
-    "combgame": Entry(
+    "lingame": Entry(
         "a learner of designs against the nearest rival; adapted: known means, hedge over matrices, no optimism",
-        "Jourdan, Mutny, Kirschner & Krause 2021, Algorithm 1",
-        compose_combgame,
+        "Degenne, Menard, Shang & Valko 2020, Algorithm 1 (LinGame)",
+        compose_lingame,
         KNOWN_MEANS,
         constraints=True,
     ),

@@ -105,8 +105,8 @@ class FrankWolfe(Tracking):
         return best_mix(d, _TOLERANCE).W
 
 
-class CombGame(Tracking):
-    """Jourdan, Mutny, Kirschner & Krause 2021, Algorithm 1: a learner of designs plays against the nearest rival.
+class LinGame(Tracking):
+    """Degenne, Menard, Shang & Valko 2020, LinGame: a learner of designs plays against the nearest rival.
 
     The learner of the article that plays by gains, AdaHedge, is here its version for matrices, W proportional to
     exp(eta H), H the sum of the gains d d' / 2 so far and eta = log K / (sum of mixability gaps). One learner for each
@@ -192,6 +192,6 @@ def compose_frank_wolfe(problem: Problem, *, alpha: float, rng: np.random.Genera
     return Parts(belief, FrankWolfe(belief, rng, exploration=exploration), UnionBound(alpha, belief))
 
 
-def compose_combgame(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
-    belief = sets_of("combgame", problem, rng)
-    return Parts(belief, CombGame(belief, rng), UnionBound(alpha, belief))
+def compose_lingame(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
+    belief = sets_of("lingame", problem, rng)
+    return Parts(belief, LinGame(belief, rng), UnionBound(alpha, belief))

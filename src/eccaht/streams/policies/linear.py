@@ -15,6 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.codec import Field, Sizes
+from eccaht.base.presentation.text import unknown
 from eccaht.streams.designs import alone
 from eccaht.streams.policies.choosers import compose_joint
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
@@ -133,14 +134,19 @@ def compose_lingape(problem: Problem, *, alpha: float, rng: np.random.Generator)
 class Rage(Chooser):
     """Fiez, Jain, Jamieson & Ratliff 2019, Algorithm 1: phases of a fixed design, each twice as exact as the last.
 
-    Phase t measures the differences of all streams still undecided to 2^-(t+2) shifts with probability 1 - alpha_t,
+    Phase t measures the differences Y of all streams still undecided to 2^-(t+2) shifts with probability 1 - alpha_t,
 
         N = ceil(8 (2^(t+1))^2 rho (1 + epsilon) log(|Y| / alpha_t)),  rho = min over W of max over Y of y'W^-1 y,
 
     alpha_t = 6 alpha / (pi t)^2, by the design of rho, and estimates theta from its own readings alone. A set is
-    eliminated when another one is better by that much. Sets are not listed: a member of the best set stays undecided
-    while a surviving set lacks it, another stream while one has it. Y are the ordered pairs of undecided streams.
-    Following the design by tracking takes the place of rounding it.
+    eliminated when another one is better by that much. The program that the authors published with the article differs:
+    its phases are a sixteenth as long, 2^(t-1) in the place of 2^(t+1), with log(2 K^2 / alpha_t) and alpha_t = alpha /
+    t^2, and a set is eliminated as soon as another is better by sqrt(2 y'A^-1 y log(2 K^2 / alpha_t)).
+
+    Sets are not listed: a member of the best set stays undecided while a surviving set lacks it, another stream while
+    one has it. Following the design by tracking takes the place of rounding it.
+
+    phases: "program" or "article".
     """
 
     FIELDS = (
@@ -151,8 +157,8 @@ class Rage(Chooser):
         *(Field(f"_{name}_before", shape) for name, shape in (("V", ("K", "K")), ("M", ("K", "K")), ("b", ("K",)))),
     )
 
-    def __init__(self, belief: Joint, rng: np.random.Generator, alpha: float) -> None:
-        K = belief.problem.size
+    def __init__(self, belief: Joint, rng: np.random.Generator, alpha: float, phases: str) -> None:
+        K, self._as_article = belief.problem.size, phases == "article"
         self.belief, self.white = belief, WhiteNoise(belief.problem, rng)
         self._units = self.white.root.T / belief.problem.shift  # column k: e_k in white noise
         self._alpha = alpha
@@ -186,20 +192,28 @@ class Rage(Chooser):
     def _plan(self) -> None:
         streams = np.flatnonzero(self.undecided if self.undecided.any() else np.ones_like(self.undecided))
         self._design, rho = comparing_design(self._units[:, streams])
-        K, d = len(self.undecided), streams.size
-        share = 6.0 * self._alpha / (math.pi * self.phase) ** 2
-        wanted = 8.0 * 4.0 ** (self.phase + 1) * rho * (1.0 + _EPSILON) * math.log(d * (d - 1) / share)
-        self._needed = math.ceil(max(wanted, (K * (K + 1) / 2 + 1) / _EPSILON))
+        K, d, doubling = len(self.undecided), streams.size, self.phase + (1 if self._as_article else -1)
+        if self._as_article:
+            self._doubt = math.log(d * (d - 1) * (math.pi * self.phase) ** 2 / (6.0 * self._alpha))
+            least = K * (K + 1) / 2 + 1
+        else:
+            self._doubt, least = math.log(2.0 * K**2 * self.phase**2 / self._alpha), 2.0 * K
+        wanted = 8.0 * 4.0**doubling * rho * (1.0 + _EPSILON) * self._doubt
+        self._needed = math.ceil(max(wanted, least / _EPSILON))
 
     def _eliminate(self) -> None:
         M, b = _sums(self.belief)
-        theta = _least_squares(M - self._M_before, b - self._b_before)
-        streams, exact = np.flatnonzero(self.undecided), 2.0 ** -(self.phase + 2)
+        theta, inverse = _least_squares(M - self._M_before, b - self._b_before)
+        streams = np.flatnonzero(self.undecided)
         wanted = self.belief.problem.known_number - int(self.accepted.sum())
         order = streams[np.argsort(-theta[streams], kind="stable")]
         inside, outside = order[:wanted], order[wanted:]
-        sure = inside[theta[inside] - theta[outside].max() >= exact]
-        gone = outside[theta[inside].min() - theta[outside] >= exact]
+        spread = (
+            inverse.diagonal()[inside][:, None] + inverse.diagonal()[outside] - 2.0 * inverse[np.ix_(inside, outside)]
+        )
+        exact = 2.0 ** -(self.phase + 2) if self._as_article else np.sqrt(2.0 * np.maximum(spread, 0.0) * self._doubt)
+        better = theta[inside][:, None] - theta[outside] >= exact
+        sure, gone = inside[better.all(axis=1)], outside[better.all(axis=0)]
         self.accepted[sure] = True
         self.undecided[sure] = self.undecided[gone] = False
         left = self.belief.problem.known_number - int(self.accepted.sum())
@@ -243,11 +257,12 @@ def comparing_design(units: Array) -> tuple[Array, float]:
     return 0.5 * (best + best.T), value
 
 
-def _least_squares(M: Array, b: Array) -> Array:
-    """M^+ b: what was not measured is 0."""
+def _least_squares(M: Array, b: Array) -> tuple[Array, Array]:
+    """M^+ b and M^+: what was not measured is 0."""
     values, vectors = np.linalg.eigh(M)
     used = values > _LEAST * values[-1]
-    return np.asarray(vectors[:, used] @ ((vectors[:, used].T @ b) / values[used]))
+    inverse = (vectors[:, used] / values[used]) @ vectors[:, used].T
+    return np.asarray(inverse @ b), np.asarray(inverse)
 
 
 class AllDecided:
@@ -262,7 +277,10 @@ class AllDecided:
         return bool(n_readings) and over and np.array_equal(np.flatnonzero(search.accepted), search.belief.map_set)
 
 
-def compose_rage(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
+def compose_rage(problem: Problem, *, alpha: float, rng: np.random.Generator, phases: str = "program") -> Parts:
+    """RAGE; phases: as long as in the authors' "program" or in the "article"."""
+    if phases not in ("program", "article"):
+        raise unknown(phases, ("program", "article"), "phases")
     belief = _free_means("rage", problem, rng)
-    search = Rage(belief, rng, alpha)
+    search = Rage(belief, rng, alpha, phases)
     return Parts(belief, search, AllDecided(search))

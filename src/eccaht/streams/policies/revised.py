@@ -1,7 +1,8 @@
 """The procedures of the paper's revision: decisions and stopping by the exact likelihood of all sets.
 
-Three ways to choose measurements, one way to decide (`UnionBound`): Algorithm 1 with exploration, a pilot followed by
-the mix of measurements that is best for the set it found, and that mix for the true set, which no search knows.
+Four ways to choose measurements, one way to decide (`UnionBound`): Algorithm 1 with exploration, a pilot followed by
+the mix of measurements that is best for the set it found, that mix for the most likely set so far, and that for the
+true set, which no search knows.
 """
 
 from __future__ import annotations
@@ -74,13 +75,17 @@ def compose_two_stage(problem: Problem, *, alpha: float, rng: np.random.Generato
 def compose_oracle(
     problem: Problem, *, alpha: float, rng: np.random.Generator, anomalies: Sequence[int] | None = None
 ) -> Parts:
-    """The mix that is best for the true set.
-
-    anomalies: the true set. Without it the most likely set so far stands in: the procedure of Chernoff (1959).
-    """
+    """The mix that is best for the true set, `anomalies`."""
+    if anomalies is None:
+        raise ValueError("oracle-design is told the true set: give anomalies=, or take chernoff, which is not")
     belief = _belief(problem, rng, TWO_STAGE)
-    truth = None if anomalies is None else check_anomalies(problem, anomalies)
-    return Parts(belief, _BestMix(belief, truth), UnionBound(alpha, belief))
+    return Parts(belief, _BestMix(belief, check_anomalies(problem, anomalies)), UnionBound(alpha, belief))
+
+
+def compose_chernoff(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
+    """The mix that is best for the most likely set so far (Chernoff 1959)."""
+    belief = _belief(problem, rng, TWO_STAGE)
+    return Parts(belief, _BestMix(belief, None), UnionBound(alpha, belief))
 
 
 def _belief(problem: Problem, rng: np.random.Generator, can: Capabilities) -> Joint:
