@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import argparse
 import csv
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.confidence import _noise
 from eccaht import Problem
+from eccaht.base.statistics import clopper_pearson
 from eccaht.research.experiments.error_counts import Truth, count_errors, summarise
 
 FILE = Path(__file__).parents[1] / "docs" / "measured" / "estimated.csv"
@@ -42,8 +46,37 @@ def row(policy: str, tails: float | None, noise: str, vectors: int | None, searc
     return dict(zip(COLUMNS, values, strict=True))
 
 
+def tables(lines: list[dict[str, str]]) -> Iterator[str]:
+    """A row for each policy and kind of noise: wrong sets over all noises, the worst one, and readings."""
+    yield "| policy | noise | " + " | ".join("known" if m is None else f"{m} vectors" for m in VECTORS) + " |"
+    yield "|---" * (2 + len(VECTORS)) + "|"
+    for policy, tails in product(RULES, ("", "5.0")):
+        cells = []
+        for vectors in VECTORS:
+            here = [
+                line
+                for line in lines
+                if (line["policy"], line["tails"]) == (policy, tails) and line["vectors"] == str(vectors or "")
+            ]
+            if not here:
+                cells.append("–")
+                continue
+            wrong, stopped = (sum(int(line[name]) for line in here) for name in ("wrong", "stopped"))
+            low, high = clopper_pearson(wrong, stopped)
+            worst = max(here, key=lambda line: float(line["share"]))
+            known = {
+                line["noise"]: float(line["readings"])
+                for line in lines
+                if (line["policy"], line["tails"], line["vectors"]) == (policy, tails, "")
+            }
+            ratio = np.mean([float(line["readings"]) / known[line["noise"]] for line in here])
+            share = f"{wrong} of {stopped:,} [{100 * low:.1f}, {100 * high:.1f}]"
+            cells.append(f"{share}; {worst['wrong']} {worst['noise']}; {ratio:.2f}")
+        yield f"| `{policy}` | {'t5' if tails else 'Gaussian'} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
-    """Add the lines that the file lacks."""
+    """Add the lines that the file lacks, and print the table of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--searches", type=int, default=400)
     parser.add_argument("--out", type=Path, default=FILE)
@@ -58,6 +91,7 @@ def main() -> None:
             if tuple("" if part is None else str(part) for part in case) not in done:
                 writer.writerow(row(*case, given.searches))
                 file.flush()
+    print(*tables(list(csv.DictReader(given.out.open()))), sep="\n")
 
 
 if __name__ == "__main__":

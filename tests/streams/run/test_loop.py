@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from eccaht import Problem, Simulator, families, make_policy
+from eccaht import Problem, Simulator, families, make_policy, search
 from eccaht.base.arrays import Array
 from eccaht.plants.replay import Replay
 from eccaht.streams.run import Hits, steps
@@ -69,3 +71,26 @@ def test_hits_are_padded_with_the_last() -> None:
         hits.count(policy)
     assert len(hits.counts) == 6
     assert hits.over(9).tolist() == [*hits.counts, *[hits.counts[-1]] * 3]
+
+
+@pytest.mark.parametrize("name", ["ecc-aht", "round-robin", "combgape", "joint"])
+def test_a_set_named_after_a_number_of_readings_has_its_posterior_probability(name: str) -> None:
+    """That of all readings, by Bayes' rule over all sets."""
+    problem = Problem(families.toeplitz(8, 0.6), shift=1.5, n_anomalies=2, budget=2.0)
+    policy, world = make_policy(name, problem, seed=1, stopping=9), Simulator(problem, seed=1)
+    told: list[tuple[Array, float]] = []
+
+    def measure(c: Array) -> float:
+        told.append((c, world.measure(c)))
+        return told[-1][1]
+
+    result = search(policy, measure)
+    heights = {}
+    for members in combinations(range(8), 2):
+        left = [(y - problem.expected(c, members)) ** 2 / problem.noise_variance(c) for c, y in told]
+        heights[members] = -0.5 * sum(left)
+    weights = {members: np.exp(height - max(heights.values())) for members, height in heights.items()}
+    expected = weights[tuple(result.anomalies.tolist())] / sum(weights.values())
+    assert result.confidence is not None
+    assert result.confidence.how == "exact"
+    assert result.confidence.probability == pytest.approx(expected)

@@ -157,6 +157,16 @@ class Joint(Belief):
     def confidence(self, needed: float = 0.0) -> Confidence | None:
         return self.posterior.confidence(self._now, needed)
 
+    def confidence_of(self, members: Index) -> Confidence | None:
+        """The posterior probability of any set."""
+        best = self.confidence()
+        if best is None:
+            return None
+        slots = np.full(self._prior.most, self._prior.n_streams)
+        slots[: members.size] = members
+        heights = log_posterior(self.likelihood, self._prior, np.vstack([self._slots, slots]))
+        return Confidence(best.probability * float(np.exp(min(heights[1] - heights[0], 0.0))), best.how)
+
     def advantage(self, needed: float = -np.inf) -> float:
         return self.posterior.advantage(self._now, needed)
 

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from eccaht.base.arrays import Array, Index, as_count
+from eccaht.base.randomness import rng_for
 from eccaht.streams.policies import Policy
-from eccaht.streams.posterior import Confidence
+from eccaht.streams.policies.choosers import compose_joint
+from eccaht.streams.posterior import Confidence, Joint
 from eccaht.streams.run.world import NO_TIME, World, as_world
-from eccaht.streams.stopping import Never
+from eccaht.streams.stopping import Horizon, Never
 
 SAFE_LEAD = 50.0  # nats
+_JUDGED = 512  # streams up to which a policy without a posterior of sets is judged by one
 
 Pair = tuple[int, int]  # champion and challenger
 _NO_PAIR: Pair = (-1, -1)
@@ -131,7 +134,9 @@ def stays_right(policy: Policy, anomalies: Index) -> bool:
 class Identification:
     """The streams named, after how many measurements, and why the search ended there.
 
-    confidence: the posterior probability of the set and how it was found; None where the policy cannot tell.
+    confidence: the posterior probability of the set and how it was found; None where the policy cannot tell. Where a
+        number of measurements ended the search it is worked out from all of them, so that the error of the set is known
+        whatever chose the measurements.
     fit: the probability of readings as bad as these if the set is right; near 0 the model does not hold and the
         confidence means nothing. None where the policy cannot tell.
     shifts: where their sizes were not known.
@@ -166,16 +171,33 @@ def search(
         as_count(max_measurements, "max_measurements", least=0)
     elif isinstance(policy.stopping, Never):
         raise ValueError("the policy has no stopping rule: give max_measurements, or make it with stopping=...")
-    count = sum(1 for _ in steps(policy, measure, max_measurements))
+    count, made, judged = 0, list[tuple[Array, float]](), isinstance(policy.stopping, Horizon)
+    for step in steps(policy, measure, max_measurements):
+        count += 1
+        if judged:
+            made.append((step.weights, step.reading))
     return Identification(
         anomalies=policy.decision,
         n_measurements=count,
         reason="stopped" if policy.should_stop() else "max_measurements",
         names=None if policy.problem.names is None else policy.decision_names,
-        confidence=policy.confidence,
+        confidence=_judged(policy, made) if judged else policy.confidence,
         fit=policy.fit,
         shifts=estimated_shifts(policy) if policy.problem.unknown_shift else None,
     )
+
+
+def _judged(policy: Policy, made: Sequence[tuple[Array, float]]) -> Confidence | None:
+    """The probability of the set that was named when the readings were used up, by the exact likelihood of sets."""
+    problem, confidence = policy.problem, policy.confidence
+    if confidence is not None or not made or problem.size > _JUDGED:
+        return confidence
+    belief = compose_joint(problem, rng=rng_for(0, "judge")).belief
+    assert isinstance(belief, Joint)
+    scale = np.array([problem.noise_variance(c) for c, _ in made]) ** -0.5
+    left = np.array([y - problem.mean_reading(c) for c, y in made])
+    belief.update_whitened(np.array([c for c, _ in made]) * scale[:, None], left * scale)
+    return belief.confidence_of(policy.decision)
 
 
 def estimated_shifts(policy: Policy, level: float = 0.95) -> ShiftEstimates | None:
