@@ -15,7 +15,12 @@ PROBLEMS = {
     "toeplitz 0.8, K = 32, n = 2": Problem(families.toeplitz(32, 0.8), shift=2.0, n_anomalies=2, budget=4.0),
     "toeplitz 0.6, K = 60, n = 4": Problem(families.toeplitz(60, 0.6), shift=2.0, n_anomalies=4, budget=5.0),
 }
-READINGS = {"joint": (5, 10, 20, 40), "ecc-aht": (5, 10, 20, 40), "round-robin": (20, 40, 80, 160)}
+READINGS = {
+    "joint": (5, 10, 20, 40),
+    "ecc-aht": (5, 10, 20, 40),
+    "od-linbai": (20, 40, 80, 160),
+    "round-robin": (20, 40, 80, 160),
+}
 
 
 def cell(problem: Problem, policy: str, readings: int) -> str:
@@ -23,7 +28,8 @@ def cell(problem: Problem, policy: str, readings: int) -> str:
     right, told = 0, []
     for seed in range(RUNS):
         world = Simulator(problem, seed=seed)
-        found = search(make_policy(policy, problem, seed=seed, stopping=readings), world.measure)
+        options = {"readings": readings} if policy == "od-linbai" else {}
+        found = search(make_policy(policy, problem, seed=seed, stopping=readings, **options), world.measure)
         right += np.array_equal(found.anomalies, world.anomalies)
         assert found.confidence is not None
         told.append(found.confidence.probability)

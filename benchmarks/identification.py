@@ -47,7 +47,6 @@ RIVALS = (
     Rival("lingame", "lingame", {}),
     Rival("lingape", "lingape", {}),
     Rival("rage", "rage", {}),
-    Rival("chernoff", "chernoff", {}),
 )
 OWN = tuple(rival for rival in RIVALS if rival.policy not in ("joint", "ecc-aht"))
 # Their theory gives 1 / Gamma*; the last is given the true set and measures the best mix for it from the start.

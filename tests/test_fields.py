@@ -55,9 +55,9 @@ def test_policies(case: str, tmp_path: Path) -> None:
     path, fields = tmp_path / "policy", storage._fields(policy)
     policy.save(path)
     assert same(state_of(load_policy(path), fields), state_of(policy, fields))
-    sound = read_archive(path, "policy", 4, dict)
+    sound = read_archive(path, "policy", 5, dict)
     damaged = damages(policy, sound["state"], {"K": 8, "n": 2, "t": 5}, fields)
-    assert [what for what, state in damaged if taken(load_policy, path, 4, sound | {"state": state})] == []
+    assert [what for what, state in damaged if taken(load_policy, path, 5, sound | {"state": state})] == []
 
 
 def test_watches_of_a_problem(tmp_path: Path) -> None:

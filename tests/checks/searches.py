@@ -25,7 +25,16 @@ DENSE = 400  # the most streams of a full matrix
 KINDS = ("independent", "chain", "dense")
 _SLOW = {"joint": 4, "joint-pair": 2, "exact": 4}  # they take so many times fewer measurements
 _FEW = 100  # streams, at most, of those that solve programs over all sets
-_ALL_SETS = ("ecc-aht-verified", "two-stage", "chernoff", "track-and-stop", "frank-wolfe", "lingame", "rage")
+_ALL_SETS = (
+    "ecc-aht-verified",
+    "two-stage",
+    "chernoff",
+    "track-and-stop",
+    "frank-wolfe",
+    "lingame",
+    "rage",
+    "od-linbai",
+)
 _ALLOCATED = 16  # malloc returns multiples of this
 
 

@@ -14,7 +14,7 @@ from tests.checks.own import all_but
 
 NAMES = [name for name in policy_names() if name != "oracle-design"]  # which is told the true set
 JOINT = ("joint-pair", "joint", "exact", "track-and-stop", "frank-wolfe", "lingame")  # a step takes milliseconds
-SLOW = (*JOINT, "chernoff", "rage", "lingape", "two-stage")
+SLOW = (*JOINT, "chernoff", "rage", "od-linbai", "lingape", "two-stage")
 
 
 def problem_for(name: str, budget: float = 3.0) -> Problem:

@@ -183,6 +183,17 @@ def test_rage_goes_on_with_the_streams_that_are_undecided() -> None:
     assert_allclose(abs(c[[0, 3]]), [0.0, 0.0], atol=0.35 * abs(c).max())
 
 
+def test_od_linbai_halves_the_streams_in_equal_phases() -> None:
+    at = problem(12, 2, 0.5, 3.0)
+    policy, chooser = parts("od-linbai", at, readings=90, stopping="own")
+    world, left = Simulator(at, seed=2, anomalies=[3, 8]), []
+    while not policy.should_stop():
+        left.append(int(chooser.undecided.sum()))
+        policy.tell(policy.ask(), world.measure(policy.ask()))
+    assert left == [12] * 30 + [6] * 30 + [3] * 30
+    assert chooser.accepted.nonzero()[0].tolist() == policy.decision.tolist() == [3, 8]
+
+
 def test_frank_wolfe_explores_when_the_article_does() -> None:
     _, chooser = parts("frank-wolfe", MIXED)
     uniform = [np.array_equal(chooser.design(3), np.eye(6) / 6.0) for _ in range(60)]

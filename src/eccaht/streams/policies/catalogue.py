@@ -30,7 +30,7 @@ from eccaht.streams.policies.choosers import (
 )
 from eccaht.streams.policies.games import compose_frank_wolfe, compose_lingame, compose_track_and_stop
 from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
-from eccaht.streams.policies.linear import compose_lingape, compose_rage
+from eccaht.streams.policies.linear import compose_lingape, compose_od_linbai, compose_rage
 from eccaht.streams.policies.parts import Parts, check_able
 from eccaht.streams.policies.policy import Policy
 from eccaht.streams.policies.revised import (
@@ -252,6 +252,13 @@ CATALOGUE: dict[str, Entry] = {
         "phases of a fixed design, each twice as exact, any means; adapted: drops streams, tracks instead of rounds",
         "Fiez, Jain, Jamieson & Ratliff 2019, Algorithm 1",
         compose_rage,
+        FREE_MEANS,
+        constraints=True,
+    ),
+    "od-linbai": Entry(
+        "a fixed number of readings in phases that halve the streams, any means; adapted: n best of K, tracks designs",
+        "Yang & Tan 2022, Algorithm 1",
+        compose_od_linbai,
         FREE_MEANS,
         constraints=True,
     ),

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from eccaht.base.arrays import Array, Index
+from eccaht.base.arrays import Array, Index, as_count
 from eccaht.base.codec import Field, Sizes
 from eccaht.base.presentation.text import unknown
 from eccaht.streams.designs import alone
@@ -22,6 +22,7 @@ from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.policies.transductive import FREE_MEANS, WhiteNoise, check_dense, measurement_of
 from eccaht.streams.posterior import Joint, Ranker
 from eccaht.streams.problem import Problem
+from eccaht.streams.stopping import Horizon
 
 _ROUNDING = 1e-9
 _ROUNDS = 2000  # of the design of a phase
@@ -230,6 +231,33 @@ class Rage(Chooser):
         self._plan()
 
 
+class Halving(Rage):
+    """Yang & Tan 2022, Algorithm 1 (OD-LinBAI), for the n best of K: a budget in equal phases, each halves the streams.
+
+    Phase r measures the streams that are left by the best design for their differences, estimates theta from its own
+    readings alone, and keeps the max(n, ceil(K / 2^r)) largest.
+    """
+
+    def __init__(self, belief: Joint, rng: np.random.Generator, total: int) -> None:
+        self.total = total
+        super().__init__(belief, rng, alpha=1.0, phases="program")
+
+    def _plan(self) -> None:
+        K, n = len(self.undecided), self.belief.problem.known_number
+        streams = np.flatnonzero(self.undecided if self.undecided.any() else np.ones_like(self.undecided))
+        self._design, _ = comparing_design(self._units[:, streams])
+        self._needed = max(self.total // math.ceil(math.log2(K / n)), 1)
+
+    def _eliminate(self) -> None:
+        M, b = _sums(self.belief)
+        theta, _ = _least_squares(M - self._M_before, b - self._b_before)
+        streams, n = np.flatnonzero(self.undecided), self.belief.problem.known_number
+        left = max(n, math.ceil(self.undecided.size / 2**self.phase))
+        self.undecided[streams[np.argsort(-theta[streams], kind="stable")[left:]]] = False
+        if left == n:
+            self.accepted, self.undecided = self.undecided, np.zeros_like(self.undecided)
+
+
 def comparing_design(units: Array) -> tuple[Array, float]:
     """The design W of least max over pairs y of y'W^-1 y, and that value; units: the streams in white noise, (K, m).
 
@@ -284,3 +312,10 @@ def compose_rage(problem: Problem, *, alpha: float, rng: np.random.Generator, ph
     belief = _free_means("rage", problem, rng)
     search = Rage(belief, rng, alpha, phases)
     return Parts(belief, search, AllDecided(search))
+
+
+def compose_od_linbai(problem: Problem, *, rng: np.random.Generator, readings: int | None = None) -> Parts:
+    """OD-LinBAI; readings: the budget, 4 K if none is given."""
+    total = 4 * problem.size if readings is None else as_count(readings, "readings", least=1)
+    belief = _free_means("od-linbai", problem, rng)
+    return Parts(belief, Halving(belief, rng, total), Horizon(total))

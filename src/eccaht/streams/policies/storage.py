@@ -24,7 +24,7 @@ from eccaht.streams.policies.policy import Policy
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import ShiftPrior
 
-_KIND, _VERSION = "policy", 4
+_KIND, _VERSION = "policy", 5
 _KEYS = {
     "": {"policy", "problem", "state"},
     "policy": {"name", "seed", "options"},
