@@ -1,7 +1,7 @@
 """`python -m benchmarks.estimates`: errors of searches with an estimated covariance, as docs/measured/estimated.csv.
 
 Every search estimates mean and covariance from vectors of its own. A file that is there is gone on with: 400 searches a
-line take an hour of one core.
+line take about an hour of one core.
 """
 
 from __future__ import annotations
