@@ -22,7 +22,8 @@ PROBLEM = Problem(families.identity(16), shift=4.0, n_anomalies=2, budget=2.0)
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_policy_can_what_its_entry_declares(name: str) -> None:
-    policy = make_policy(name, PROBLEM, **({"anomalies": [0, 1]} if CATALOGUE[name].oracle else {}))
+    told: dict[str, Any] = {"anomalies": [0, 1]} if CATALOGUE[name].oracle else {}
+    policy = make_policy(name, PROBLEM, **told)
     assert policy.can == CATALOGUE[name].can
     assert (policy.likelihood is not None) == policy.can.whole_vectors
     assert (policy.confidence is not None) == policy.can.posterior

@@ -75,7 +75,7 @@ _KNOWN = {
     "track-and-stop": PolicyLook("vermillion", "-.", "D"),
     "frank-wolfe": PolicyLook("purple", ":", "s"),
     "rage": PolicyLook("wine", "-", "P"),
-    "od-linbai": PolicyLook("olive", "-", "X"),
+    "od-linbai": PolicyLook("purple", "-.", "o"),
     "lingame": PolicyLook("indigo", "-.", "X"),
     "lingape": PolicyLook("black", "--", "o"),
 }
