@@ -12,9 +12,9 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from eccaht import Problem, Simulator, families, from_ask_tell, load_policy, make_policy, register_policy, search
-from eccaht.checks import check_policy
 from eccaht.streams.policies import Entry, Policy
 from eccaht.streams.stopping import Never
+from tests.checks.capabilities import check_fully
 
 pytestmark = pytest.mark.usefixtures("own_policies")
 
@@ -79,7 +79,7 @@ ENTRIES: dict[str, Callable[[], Entry]] = {
 def test_it_passes_the_suite(name: str) -> None:
     register_policy(name, ENTRIES[name]())
     skipped = {"relabelling": "it declares that the order of the streams matters"} if name == "decides" else {}
-    assert check_policy(name) == skipped
+    assert check_fully(name) == skipped
 
 
 def made(build: Any, problem: Problem, **declared: bool) -> Policy:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, families, load_policy, make_policy, policy_names, register_policy
-from eccaht.checks import check_policy
 from eccaht.streams.policies import Entry, Policy
 from eccaht.streams.policies.choosers import RoundRobin
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.policies.registry import own_entries, set_own_entries
 from eccaht.streams.posterior import PseudoLikelihood
+from tests.checks.capabilities import check_fully
 from tests.checks.own import write_lab
 
 pytestmark = pytest.mark.usefixtures("own_policies")
@@ -39,7 +39,7 @@ def test_a_registered_policy_is_like_those_that_are_built_in() -> None:
     mine, theirs = make_policy("mine", problem(), seed=3), make_policy("round-robin", problem(), seed=3)
     assert isinstance(mine, Policy)
     assert np.array_equal(mine.ask(), theirs.ask())
-    assert check_policy("mine") == {}
+    assert check_fully("mine") == {}
 
 
 def test_a_name_that_exists_is_refused_unless_it_is_replaced() -> None:
