@@ -23,7 +23,6 @@ HOW_TO: tuple[str, ...] = (
     "batches",
     "choose-a-policy",
     "count-errors",
-    "drive-from-other-programs",
     "instruments",
     "own-covariance-and-constraint",
 )

@@ -50,7 +50,7 @@ def test_every_command_that_names_policies_takes_them(lab: Path, capsys: pytest.
     listed = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in listed] == list(policy_names())
     assert listed[-1]["summary"] == "Reads streams drawn at random, one at a time."
-    for command in ("compare", "policies", "count-errors", "session"):
+    for command in ("compare", "policies", "count-errors"):
         assert run([command, "--help"]) == 0
         assert "--import" in capsys.readouterr().out
 
