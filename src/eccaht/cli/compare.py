@@ -9,7 +9,6 @@ import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli import output as common
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
     STREAMS,
     check_outputs,
@@ -37,7 +36,6 @@ def compare(
     shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
     budget: common.Budget = 5.0,
     policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
-    import_: Imports = None,
     runs: common.Runs = 20,
     horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
     seed: common.Seed = 0,
@@ -51,7 +49,6 @@ def compare(
     that a step takes. A run of joint, joint-pair or exact ends once its set is right and leads every swap by 50
     nats; the rest of its measurements count as right.
     """
-    import_policies(import_)
     check_outputs({"--plot": plot}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
     processes = jobs or cpu_count()
     named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]

@@ -9,7 +9,6 @@ import typer
 
 from eccaht.base.statistics import Estimate
 from eccaht.cli import output as common
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import STREAMS, deliver, option, show_lines, show_mean, shown_progress
 from eccaht.cli.problems import check_memory, noise_problem, parse_list, parse_number, parse_shift
 from eccaht.research.experiments import error_counts
@@ -29,7 +28,6 @@ def count_errors(
     rho: common.Rho = None,
     budget: common.Budget = 5.0,
     policy: common.PolicyName = "joint",
-    import_: Imports = None,
     stopping: Annotated[str, option("RULE", "posterior, glr or gap.")] = "posterior",
     alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
     truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
@@ -46,7 +44,6 @@ def count_errors(
     where they are not known, are drawn anew, from what the search takes for likely or as --truly and --sizes
     say. The model is taken to be right.
     """
-    import_policies(import_)
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
     wrong = f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"
     levels = error_counts.check_alphas(parse_list(alpha, float, wrong))
