@@ -19,14 +19,14 @@ from eccaht.streams.policies import CATALOGUE, Policy
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
-HOW_TO: tuple[str, ...] = (
+HOW_TO = (
     "batches",
     "choose-a-policy",
     "count-errors",
     "instruments",
     "own-covariance-and-constraint",
+    "run-a-search",
 )
-HOW_TO += ("run-a-search",)
 
 
 def code_of(page: str) -> str:
@@ -35,7 +35,7 @@ def code_of(page: str) -> str:
 
 @pytest.mark.parametrize(
     "page",
-    [f"docs/how-to/{name}.md" for name in HOW_TO],
+    [*(f"docs/how-to/{name}.md" for name in HOW_TO), "docs/explanation/limits.md"],
 )
 def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,7 @@ DIRECTORIES = {
     "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
     "water": (["water", "--out"], "history.csv"),
 }
-READ_ONLY = {"policies", "limits", "count-errors"}
+READ_ONLY = {"policies", "count-errors"}
 SERVICE = {"serve", "token", "store"}  # write a store: tests/service looks at them
 
 
