@@ -41,7 +41,7 @@ def test_every_setting_is_a_problem_to_which_every_policy_applies(experiment: Ex
             options = {**setting.options, **experiment.policy_options.get(policy, {})}
             others = ("stopping", "alpha", "alphas", "anomalies", "policy")  # no options of the algorithm
             rule = {name: options.pop(name) for name in others if name in options}
-            name = experiment.policy_of(policy)
+            name = experiment.policy_options.get(policy, {}).get("policy", policy)
             assert refusal(name, problem, **options) is None
             if "stopping" in rule:
                 make_policy(name, problem, stopping=rule["stopping"], alpha=rule["alpha"])

@@ -86,10 +86,6 @@ class Experiment:
     def compares(self) -> bool:
         return self.kind in _COMPARING
 
-    def policy_of(self, row: str) -> str:
-        """The policy behind a row: its own name, or that of the policy that it is a variant of."""
-        return str(self.policy_options.get(row, {}).get("policy", row))
-
     @property
     def cells(self) -> list[Cell]:
         """What is run and stored: every policy in every setting, nothing for a table or figure 1."""
