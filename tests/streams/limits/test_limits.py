@@ -10,6 +10,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.limits import capacity_bound, entropy_bound
 
 from eccaht import Problem, families
 from eccaht.base.arrays import Array, Index
@@ -17,7 +18,6 @@ from eccaht.streams.limits import rates as rates_module, rivals as rivals_module
 from eccaht.streams.limits.mixture import best_action, best_mix
 from eccaht.streams.limits.rates import diagonal_rate, gamma_star, gamma_stars, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals
-from eccaht.streams.limits.summary import capacity_bound, entropy_bound, limits
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift
 
@@ -314,22 +314,6 @@ def test_planned_readings_say_what_the_determinant_allows() -> None:
     assert flat.fixed_plan == math.ceil(flat.needed / flat.first_reading)
 
 
-def test_limits_of_all_sets_and_of_a_draw() -> None:
-    problem = Problem(families.toeplitz(5, 0.5), shift=2.0, n_anomalies=1, budget=5.0)
-    every = limits(problem, alpha=0.1, n_sets=5)
-    assert every.every_set
-    assert every.sets == ((0,), (1,), (2,), (3,), (4,))
-    assert every.proven
-    for k, (mix, least) in enumerate(zip(every.mix, every.least_measurements, strict=True)):
-        assert least == least_measurements(mix.upper, 0.1)
-        assert mix == gamma_star(problem, [k], mix=True)
-        assert every.value_of_correlation[k] == mix.lower / diagonal_rate(problem, [k])
-    drawn = limits(problem, n_sets=2, seed=4)
-    assert not drawn.every_set
-    assert drawn == limits(problem, n_sets=2, seed=4)
-    assert limits(problem, anomalies=[[3]]).sets == ((3,),)
-
-
 REFUSED: dict[str, dict[str, Any]] = {
     "number of anomalies": {"n_anomalies": (1, 2)},
     "UnknownShift": {"shift": UnknownShift(2.0)},
@@ -350,5 +334,3 @@ def test_what_the_limits_do_not_cover_is_refused_by_name(words: str) -> None:
     problem = Problem(arguments.pop("covariance"), **arguments)
     with pytest.raises(ValueError, match=words):
         gamma_star(problem, [0, 1])
-    with pytest.raises(ValueError, match=words):
-        limits(problem)

@@ -8,9 +8,3 @@ from eccaht.streams.limits.rates import (
     gamma_stars as gamma_stars,
     least_measurements as least_measurements,
 )
-from eccaht.streams.limits.summary import (
-    EntropyBound as EntropyBound,
-    Limits as Limits,
-    entropy_bound as entropy_bound,
-    limits as limits,
-)
