@@ -79,15 +79,14 @@ def test_a_saved_policy_goes_on_where_it_is_registered_and_says_what_to_import_e
     write_lab(tmp_path)
     sys.path.append(str(tmp_path))
     import_module("lab")
-    for name in ("exploring", "draws"):
-        policy = make_policy(name, problem(), seed=2)
-        for y in (1.0, 2.5, -1.0):
-            policy.tell(policy.ask(), y)
-        policy.ask()
-        policy.save(tmp_path / name)
-        again = load_policy(tmp_path / name)
-        assert np.array_equal(again.ask(), policy.ask())
-        assert np.array_equal(again.scores, policy.scores)
+    policy = make_policy("exploring", problem(), seed=2)
+    for y in (1.0, 2.5, -1.0):
+        policy.tell(policy.ask(), y)
+    policy.ask()
+    policy.save(tmp_path / "exploring")
+    again = load_policy(tmp_path / "exploring")
+    assert np.array_equal(again.ask(), policy.ask())
+    assert np.array_equal(again.scores, policy.scores)
     set_own_entries({})
     monkeypatch.delitem(sys.modules, "lab")
     with pytest.raises(ValueError, match="import the module that registers"):
