@@ -37,6 +37,7 @@ LONG = (
     "identification",
     "optimality",
     "limits",
+    "revision",
 )
 TIMED = ("live", "live-faults")  # run for --duration
 COUNTED = ("confidence",)  # as many --searches a line

@@ -28,10 +28,10 @@ from eccaht.research.paper.results import (
     rank_table,
     run_table,
     slope_table,
+    stopped_search,
     stopping_times,
     summary_table,
 )
-from eccaht.research.paper.revised import confidence_table, decide
 from eccaht.version import __version__
 
 _PIECES = 20  # of a cell
@@ -174,9 +174,8 @@ def _whole_cells(
 
 # what one run of a cell leaves, where these are not the hits after each measurement
 _RUNS: dict[str, Callable[..., NDArray[Any]]] = {
-    "stopping": lambda *search: decide(*search)[:2],
+    "stopping": stopped_search,
     "asymptotics": stopping_times,
-    "confidence": decide,
 }
 
 
@@ -227,7 +226,6 @@ _TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order 
     "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
     "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
     "asymptotics": (slope_table, run_table),
-    "confidence": (confidence_table, run_table),
 }
 
 
@@ -247,9 +245,7 @@ def _finish(directory: Path, id: str) -> str:
     for name, table in made.items():
         save_table(table, directory / id / name)
     if experiment.pictures:
-        if experiment.kind == "panels":
-            drawn = figures.draw_search(made[f"{id}.csv"])
-        else:
-            drawn = figures.draw_revised(results) if experiment.kind == "confidence" else figures.draw(results)
+        panels = experiment.kind == "panels"
+        drawn = figures.draw_search(made[f"{id}.csv"]) if panels else figures.draw(results)
         save_figure(drawn, directory / id / id)
     return id
