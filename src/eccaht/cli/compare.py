@@ -10,7 +10,6 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli import output as common
 from eccaht.cli.output import (
-    STREAMS,
     check_outputs,
     deliver,
     option,
@@ -19,7 +18,7 @@ from eccaht.cli.output import (
     show_mean,
     shown_progress,
 )
-from eccaht.cli.problems import check_memory, family_noise, parse_list, read_covariance
+from eccaht.cli.problems import family_noise, parse_list, read_covariance
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, Row
 from eccaht.streams import Covariance, Problem, policy_names
@@ -37,7 +36,7 @@ def compare(
     budget: common.Budget = 5.0,
     policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
     runs: common.Runs = 20,
-    horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
+    horizon: Annotated[int, option("N", "Measurements in a run.", min=1, max=1_000_000)] = 500,
     seed: common.Seed = 0,
     jobs: common.Jobs = None,
     as_json: common.Json = False,
@@ -53,10 +52,6 @@ def compare(
     processes = jobs or cpu_count()
     named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
     try:
-        if covariance is None:
-            chosen = named or policy_names()
-            n_records = len(chosen) * runs * horizon
-            check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=n_records)
         S, noise = _noise(family, streams, rho, covariance)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
         names, refused = _choose(named, problem)

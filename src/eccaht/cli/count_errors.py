@@ -9,8 +9,8 @@ import typer
 
 from eccaht.base.statistics import Estimate
 from eccaht.cli import output as common
-from eccaht.cli.output import STREAMS, deliver, option, show_lines, show_mean, shown_progress
-from eccaht.cli.problems import check_memory, noise_problem, parse_list, parse_number, parse_shift
+from eccaht.cli.output import deliver, option, show_lines, show_mean, shown_progress
+from eccaht.cli.problems import noise_problem, parse_list, parse_number, parse_shift
 from eccaht.research.experiments import error_counts
 from eccaht.research.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
 from eccaht.streams import Problem
@@ -53,8 +53,6 @@ def count_errors(
     if model is None and family is None:
         raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
     try:
-        if family is not None:
-            check_memory(family, streams or STREAMS, [policy], processes=jobs)
         problem, noise = noise_problem(model, family, streams, rho, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}
