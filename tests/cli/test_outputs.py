@@ -37,7 +37,7 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         {"--state": ".state", "--log": ".jsonl"},
         ["plant.model", "a.csv"],
     ),
-    "compare": (["--covariance", "S.npy"], {"--plot": ".png"}, ["S.npy"]),
+    "compare": ([], {"--plot": ".png"}, []),
 }
 CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
 # command -> its arguments before the directory, and a file that it writes there

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import unknown
 from eccaht.cli.output import FAMILIES, STREAMS
 from eccaht.plants import load_model
-from eccaht.streams import Covariance, Problem, UnknownShift, as_covariance, families
+from eccaht.streams import Covariance, Problem, UnknownShift, families
 
 Number = TypeVar("Number", int, float)
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
@@ -61,23 +57,6 @@ def family_noise(family: str | None, streams: int | None, rho: float | None) -> 
     if name == "rbf":
         return families.rbf(size, rho=rho), called
     return getattr(families, name.replace("-", "_"))(size, rho), called
-
-
-def read_covariance(path: Path) -> Covariance:
-    """Read a matrix from .npy or .csv; nothing in the file is ever executed."""
-    try:
-        if path.suffix == ".npy":
-            with regular_file(path, "file") as file:
-                return as_covariance(np.lib.format.read_array(file, allow_pickle=False))
-        if path.suffix == ".csv":
-            regular_file(path, "file").close()
-            with warnings.catch_warnings(action="error", category=UserWarning):  # numpy only warns of an empty file
-                return as_covariance(np.loadtxt(path, delimiter=",", ndmin=2))
-        raise ValueError("its name must end in .npy or .csv")
-    except OSError as error:
-        raise ValueError(f"cannot read --covariance {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, UserWarning) as error:
-        raise ValueError(f"cannot use --covariance {path}: {error}") from None
 
 
 def parse_number(text: str) -> int | tuple[int, int]:
