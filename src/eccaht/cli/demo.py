@@ -72,14 +72,7 @@ def summary(end: Fig1Outcome) -> list[str]:
         first = f"Named {_streams(end.decision)}: WRONG, anomalous are {_streams(end.truth)}."
         found = len({*end.decision} & {*end.truth})
         second = f"{HORIZON} measurements were made; {found} of the {len(end.truth)} anomalous streams are found."
-    if end.stopped_at is None or end.stopped_decision is None:
-        third = "The gap rule would not stop yet."
-    elif end.stopped_right:
-        third = f"The gap rule would stop at measurement {end.stopped_at}: right."
-    else:
-        named = _streams(end.stopped_decision)
-        third = f"The gap rule would stop at measurement {end.stopped_at}: WRONG, {named}."
-    return [first, second, third]
+    return [first, second]
 
 
 def _streams(which: Sequence[int]) -> str:
@@ -107,18 +100,11 @@ def _document(seed: int, table: Table, files: list[str]) -> dict[str, Any]:
             "covariance": {"family": "toeplitz", "rho": fig1.RHO},
             "budget": fig1.BUDGET,
             "measurements": fig1.HORIZON,
-            "alpha": fig1.ALPHA,
         },
         "steps": list(_steps(table)),
         "decision": end.decision,
         "truth": end.truth,
         "right": end.right,
         "right_from": end.right_from,
-        "gap_rule": {
-            "threshold": float(table["threshold"][-1]),
-            "stopped_at": end.stopped_at,
-            "decision": end.stopped_decision,
-            "right": end.stopped_right,
-        },
         "files": files,
     }

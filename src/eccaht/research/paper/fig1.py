@@ -10,17 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.statistics import first_reached, reached_for_good
+from eccaht.base.statistics import reached_for_good
 from eccaht.research.experiments.tables import Table
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.experiment import Experiment
-from eccaht.streams import Gap, Policy, Problem, Simulator, Step, make_policy, steps
+from eccaht.streams import Policy, Problem, Simulator, Step, make_policy, steps
 
 ENTRY = EXPERIMENTS["fig1"]
 (_SETTING,), (POLICY,), HORIZON = ENTRY.settings, ENTRY.policies, ENTRY.horizon
 STREAMS, RHO = _SETTING.arguments["K"], _SETTING.arguments["rho"]
 N_ANOMALIES, SHIFT, BUDGET = _SETTING.n_anomalies, _SETTING.shift, _SETTING.budget
-ALPHA = ENTRY.policy_options[POLICY]["alpha"]
 CLOSE_UP = 5  # panel (f)
 
 
@@ -52,7 +51,6 @@ def trace(seed: int, entry: Experiment = ENTRY) -> Table:
 
 def _state(policy: Policy, world: Simulator, step: Step) -> dict[str, Any]:
     """What is believed after a step, and the measurement behind it."""
-    assert isinstance(policy.stopping, Gap)
     streams = np.arange(policy.problem.size)
     return {
         "step": step.number,
@@ -64,43 +62,31 @@ def _state(policy: Policy, world: Simulator, step: Step) -> dict[str, Any]:
         "challenger": step.challenger,
         "reading": step.reading,
         "lead": policy.lead,
-        "threshold": policy.stopping.beta,
         "decided": np.isin(streams, policy.decision),
         "anomalous": np.isin(streams, world.anomalies),
     }
 
 
 class Fig1Outcome(NamedTuple):
-    """How a search ended, and where the gap rule would have ended it."""
+    """How a search ended."""
 
     decision: list[int]
     truth: list[int]
     right_from: int | None  # the measurement since which the decision is right for good
-    stopped_at: int | None  # the measurement at which the gap rule first holds
-    stopped_decision: list[int] | None
 
     @property
     def right(self) -> bool:
         return self.decision == self.truth
 
-    @property
-    def stopped_right(self) -> bool | None:
-        """Would the gap rule have stopped with the true set? None if it would not have stopped."""
-        return None if self.stopped_decision is None else self.stopped_decision == self.truth
-
 
 def outcome(table: Table) -> Fig1Outcome:
     decided, anomalous = by_step(table, "decided"), by_step(table, "anomalous")
-    lead, threshold = by_step(table, "lead")[:, 0], by_step(table, "threshold")[:, 0]
     hits = (decided & anomalous).sum(axis=1)
-    # row 0 is the state before the first measurement, which neither curve counts
-    stopped_at = first_reached((lead >= threshold)[1:], level=1.0)
+    # row 0 is the state before the first measurement, which does not count
     return Fig1Outcome(
         decision=np.flatnonzero(decided[-1]).tolist(),
         truth=np.flatnonzero(anomalous[-1]).tolist(),
         right_from=reached_for_good(hits[1:] == anomalous.sum(axis=1)[1:], level=1.0),
-        stopped_at=stopped_at,
-        stopped_decision=None if stopped_at is None else np.flatnonzero(decided[stopped_at]).tolist(),
     )
 
 
