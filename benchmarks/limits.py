@@ -22,7 +22,7 @@ from eccaht.base.arrays import Array, check_alpha
 from eccaht.base.randomness import rng_for
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.streams import Problem
-from eccaht.streams.limits import diagonal_rate, gamma_stars, least_measurements
+from eccaht.streams.limits import diagonal_rate, gamma_star, least_measurements
 from eccaht.streams.limits.rates import check_limits, white_shifts
 from eccaht.streams.sets import SetPrior
 
@@ -42,7 +42,7 @@ def measure(name: str, problem: Problem, sets: int) -> list[Row]:
     """The limits of one kind of noise, over random true sets."""
     prior = SetPrior(problem.size, problem.known_number, problem.known_number)
     truths = np.sort(prior.random_sets(rng_for(0, "limits"), sets), axis=1)
-    rates = [gamma_stars(problem, truth) for truth in truths]
+    rates = [(gamma_star(problem, truth), gamma_star(problem, truth, mix=True)) for truth in truths]
     over = [mix.lower / diagonal_rate(problem, A) for (_, mix), A in zip(rates, truths, strict=True)]
     bound = entropy_bound(problem, alpha=ALPHA)
     return [
