@@ -62,7 +62,7 @@ def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
     if several := incidents(answer):
         yield Heading("Incidents", "incidents")
         yield Paragraph(several[0])
-        yield Items(_joined(several[1:]))
+        yield Items(several[1:])
     yield Heading("What the sensors read", "readings")
     yield _drawing(answer)
     if answer.named:
@@ -84,17 +84,6 @@ def _verdict(answer: Answer) -> tuple[str, str]:
     if answer.verdict == "nothing":
         return "nothing wrong", "yes" if answer.confident else "partly"
     return "sensors wrong", "no" if answer.confident else "partly"
-
-
-def _joined(wrapped: Sequence[str]) -> list[str]:
-    """Lines that were wrapped for a terminal, as they were before."""
-    found: list[str] = []
-    for line in wrapped:
-        if line.startswith("      ") and found:
-            found[-1] += f" {line.strip()}"
-        else:
-            found.append(line.strip())
-    return found
 
 
 def _drawing(answer: Answer) -> Drawing:
