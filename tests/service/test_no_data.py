@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from eccaht.plants import Event, Hearing
 from eccaht.plants.intake import Rows
-from eccaht.plants.watch.events import Event, Hearing
 from eccaht.service.alerts.outbox import rows_for
 from eccaht.service.rows import Busy
 from eccaht.service.runtime import engine as engines
@@ -174,7 +174,7 @@ def test_silence_is_reported_once_and_ends_with_rows(store: Store, monkeypatch: 
     silence, back = events(store, "no-data", "data-back")
     last = "2026-03-01 08:00:19.500000"  # of the rows that were sent
     assert silence[1] == f"no data: no row since {last}: check what sends them"
-    assert back == ("data-back", "data back: rows come in time again")
+    assert back == ("data-back", "data back: the plant is watched again")
 
 
 def test_silence_is_counted_from_the_last_row_in_time() -> None:

@@ -183,11 +183,11 @@ def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, op
     service.send("blind", 3)
     service.skip("blind", -150)
     service.send("blind", 60)
-    expect(page.get_by_role("heading", level=1)).to_contain_text("no data")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("not watched")
     expect(page.locator(".alarm-box")).to_contain_text("60 of the last 70 rows came too late for their windows")
     overview = pages.open(operator, "#/")
-    expect(row_of(overview, "blind")).to_contain_text("no data")
-    expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
+    expect(row_of(overview, "blind")).to_contain_text("not watched")
+    expect(overview.get_by_role("button", name="1 not watched")).to_be_enabled()
     pages.excuse("/api/plants/blind/")  # the overview may ask for it once more
     service.remove("blind")
 

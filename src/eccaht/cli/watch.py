@@ -33,7 +33,6 @@ from eccaht.cli.output import (
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
 from eccaht.plants import (
     Event,
-    Hearing,
     Model,
     Notation,
     PlantWatch,
@@ -63,7 +62,9 @@ def watch(
     log: Annotated[Path | None, option("FILE", "Append each event as a line of JSON.")] = None,
     run: Annotated[
         str | None,
-        option("CMD", "Run this on an alarm, or if a sensor is stuck or silent; the event is on its stdin.", "--exec"),
+        option(
+            "CMD", "Run this if something is wrong, or nothing can be watched; the event is on its stdin.", "--exec"
+        ),
     ] = None,
     orders: Annotated[
         Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
@@ -241,7 +242,6 @@ class Watching:
 
     def __init__(self, session: Session, path: Path | None, outlets: Outlets, orders: Path | None = None) -> None:
         self._session, self._path, self._outlets, self._orders = session, path, outlets, orders
-        self._hearing = Hearing(session.model.usual_rows, session.model.seconds)
         self._saved = monotonic()
 
     def run(self, windows: RecordedWindows | Growing) -> None:
@@ -261,7 +261,7 @@ class Watching:
         if session.watch.plan is not None:
             asked = session.model.places(session.watch.ask())
             sample = sample._replace(values=masked(sample.values, asked))
-        events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
+        events += session.take(sample, clock) + session.hear(clock)
         if events:
             self._save()
             self._outlets.report(events)

@@ -1,16 +1,12 @@
 """What a watch finds from window to window, as events: alarms, who joins and leaves them, silence, gaps, missing data.
 
-`events_of` compares how things stand after a window with what was reported before. `Hearing` says when a plant has no
-data, so that it is not watched, which must not look like quiet.
+`events_of` compares how things stand after a window with what was reported before.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from time import monotonic
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,9 +23,6 @@ Kind = Literal[
     "acknowledged", "new-normal", "stopped",
 ]  # fmt: skip
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
-WINDOWS = 10  # over so many windows rows are counted
-_LONGEST_REASON = 300  # characters
-_SILENT = 600.0  # seconds without a row in time, at least, until that is reported
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class Standing:
     when. changed: whether the last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings
     are unlike the history. moved: columns that never changed in the history and do now, with what is to say of each.
     missed: windows without any row just before this one. late: rows, since the window before, that came after their own
-    window was counted. thin: whether the window had too few rows to be watched. shelved: sensors left out for a time.
+    window was counted. shelved: sensors left out for a time.
     """
 
     time: np.datetime64
@@ -55,7 +48,6 @@ class Standing:
     moved: Mapping[str, str] = field(default_factory=dict)
     missed: int = 0
     late: int = 0
-    thin: bool = False
     shelved: frozenset[str] = frozenset()
 
 
@@ -66,7 +58,7 @@ class Reported:
     raised: of the alarm that goes on, None without one; onset, named: its onset and its set as last reported.
     waiting: sensors that are in the set and were not reported, or the reverse, and for how many windows. lasting: the
     sensors of a change that lasts. cautions: those that were given.
-    late: whether the window before had late rows. thin: windows in a row, up to `SETTLED`, that had too few rows.
+    late: whether the window before had late rows.
     """
 
     raised: np.datetime64 | None = None
@@ -81,7 +73,6 @@ class Reported:
     lasting: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     late: bool = False
-    thin: int = 0
 
     FIELDS = (
         *(Field(name, (), np.datetime64, optional=True) for name in ("raised", "onset")),
@@ -89,7 +80,6 @@ class Reported:
         *(Field(name, (name,), str, row=frozenset) for name in ("silent", "stuck", "range", "shelved", "moved")),
         Field("waiting", (), int, low=1, high=SETTLED - 1, keyed=True),
         Field("late", (), bool),
-        Field("thin", (), int, high=SETTLED),
     )
 
 
@@ -183,7 +173,6 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
         moved=reported.moved | frozenset(now.moved),
         shelved=now.shelved,
         late=now.late > 0,
-        thin=min(reported.thin + 1, SETTLED) if now.thin else 0,
     )
     alarm = now.alarm
     if reported.raised is not None and (alarm is None or alarm.time != reported.raised):
@@ -216,9 +205,6 @@ def _of_the_record(reported: Reported, now: Standing, clock: Clock) -> Iterator[
     if now.missed:
         text = f"gap: {counted(now.missed, 'window')} without any row before {clock.show(now.time)}"
         yield Event("gap", stamp, text, count=now.missed)
-    if now.thin and reported.thin == SETTLED - 1:
-        text = f"gap: too few rows in the last {SETTLED} windows, which are not watched until there are more"
-        yield Event("gap", stamp, text, count=SETTLED)
     if now.late and not reported.late:
         text = f"late: {counted(now.late, 'row')} came too late for their windows and are left out"
         yield Event("late", stamp, text, count=now.late)
@@ -299,77 +285,3 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
         named=reported.named,
         sensors=reported.named,
     )
-
-
-_LastWindows: Callable[..., deque[int]] = partial(deque, maxlen=WINDOWS)
-
-
-class Hearing:
-    """Compares the rows of the last windows with those that were lost meanwhile.
-
-    usual: rows of a window; seconds: its length. late, rows: of the last windows, rows that came too late for theirs
-    before, and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last
-    row came in time, None if rows are not expected here. ahead: rows ahead of all others since the last window. last:
-    when the last row was, for people; senders: where rows come from.
-    """
-
-    FIELDS = (
-        Field("late", ("windows",), int, row=_LastWindows),
-        Field("rows", ("windows",), int, row=_LastWindows),
-        Field("reason", (), str, high=_LONGEST_REASON, optional=True),
-        Field("_any", (), bool),
-    )
-
-    def __init__(self, usual: float, seconds: float, now: Callable[[], float] = monotonic) -> None:
-        self.late, self.rows = _LastWindows(), _LastWindows()
-        self.reason: str | None = None
-        self.heard: float | None = now()
-        self.last, self.senders = "the watch began", "what sends them"
-        self.ahead, self._usual, self._now = 0, usual, now
-        self._any = False  # windows since the reason is known
-        self._patience = max(WINDOWS * seconds, _SILENT)
-
-    def took(self, late: int, rows: int) -> None:
-        self.late.append(late)
-        self.rows.append(rows)
-        self.ahead, self.heard, self._any = 0, self._now(), True
-
-    def listen(self, waiting: int) -> bool:
-        """See whether the plant has data; waiting: late rows since the last window. Return whether that has changed."""
-        late, taken = sum(self.late) + waiting, sum(self.rows)
-        lost, before = late + self.ahead, self.reason
-        if before is None and lost > max(taken, WINDOWS / 2 * self._usual):
-            self.know(self._lost(late, taken))
-        elif self.is_silent:
-            self.know(self._silence(late))
-        elif before is not None and self._any and 4 * lost < taken:
-            self.know(None)
-        return (self.reason is None) != (before is None)
-
-    @property
-    def news(self) -> tuple[Kind, str]:
-        """What is to be reported: a kind of event, and its text."""
-        if self.reason is None:
-            return "data-back", "data back: rows come in time again"
-        return "no-data", f"no data: {self.reason}"
-
-    def know(self, reason: str | None) -> None:
-        """Why the plant has no data, None if it has: so until windows come that say otherwise."""
-        self.reason, self._any = reason, False
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether no row came in time for too long, and that is not known."""
-        return self.reason is None and self.heard is not None and self._now() - self.heard >= self._patience
-
-    def _lost(self, late: int, taken: int) -> str:
-        of = f"of the last {late + self.ahead + taken} rows"
-        if late >= self.ahead:
-            return f"{late} {of} came too late for their windows: check the clocks of its sources"
-        return f"{self.ahead} {of} have timestamps in the future: check the sender's clock"
-
-    def _silence(self, late: int) -> str:
-        if late or self.ahead:
-            lost = f"({late} came too late, {self.ahead} have timestamps in the future)"
-            return f"no row in time since {self.last} {lost}: check {self.senders}"
-        return f"no row since {self.last}: check {self.senders}"

@@ -25,11 +25,13 @@ from eccaht.plants.data.windows import Sample
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.model.model import Model
 from eccaht.plants.tuning import TUNING
-from eccaht.plants.watch.events import Event, Hearing, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.hearing import Hearing
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.state import built_plant, plant_state
 
-_KIND, _VERSION = "watch-state", 3
+_KIND, _VERSION = "watch-state", 4
+_FROZEN = "nothing moves: every sensor repeats its value: check its source"
 _FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
 _RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*([\d.].*?)\s*")
 _IN_WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
@@ -91,7 +93,7 @@ class Session:
     digest: of the model's file, so that a state is never used with another model.
     position: start of the last window that was counted, None before the first. windows: how many were counted.
     number: of the last event. pending: events that may not have been reported yet. obeyed: lines of a file of orders
-    that were read.
+    that were read. hearing: whether the plant is watched.
     """
 
     FIELDS = (
@@ -101,12 +103,14 @@ class Session:
         Field("obeyed", (), int),
         Part("reported", Reported),
         Part("operator"),
+        Part("hearing"),
         Part("pending", Event, many=True),
     )
 
     def __init__(self, watch: PlantWatch, digest: str = "") -> None:
         self.watch, self.model, self.digest = watch, watch.model, digest
         self.operator, self.reported = Operator(self.model.names), Reported()
+        self.hearing = Hearing(self.model.usual_rows, self.model.seconds)
         self.position: np.datetime64 | None = None
         self.windows = self.number = self.obeyed = 0
         self.pending: tuple[Event, ...] = ()
@@ -115,18 +119,20 @@ class Session:
         """Take a window of all sensors, in robust units; return its events, which are pending from now on.
 
         A window that was counted already is refused. One with less than half of the usual rows, whose means are noisier
-        than the history's, is not watched.
+        than the history's, is not judged.
         """
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
         watch, values = self.watch, self.operator.apply(sample.values, time)
-        usual = self.model.usual_rows
-        thin = sample.rows is not None and float(sample.rows.max()) < 0.5 * usual  # no sensor has half of the rows
-        shelved = frozenset(self.operator.shelved)
+        shelved, rows = frozenset(self.operator.shelved), None if sample.rows is None else float(sample.rows.max())
         watch.shelve(shelved)
-        if not thin:
+        missed, why = self._missed(time), self._unjudged(values, rows)
+        if why is None or np.isnan(values).all():
             watch.take(values, time.astype("datetime64[us]"))
+            if why is None and watch.is_frozen(self.hearing.why == _FROZEN):
+                why = _FROZEN
+        self.hearing.took(sample.late, round(rows or 0), why, missed)
         free: dict[str, Any] = {kind: getattr(self.reported, kind) - shelved for kind in STANDING}
         now = Standing(
             time,
@@ -135,9 +141,8 @@ class Session:
             settled=watch.settled,
             cautions=watch.cautions,
             moved={each.name: each.text(clock) for each in sample.moved},
-            missed=self._missed(time),
+            missed=missed,
             late=sample.late,
-            thin=thin,
             shelved=shelved,
             **{kind: watch.still(kind) for kind in STANDING},
         )
@@ -185,11 +190,11 @@ class Session:
         """An event that no window shows; it is pending from now on."""
         return self._keep([Event(kind, iso(clock, time), text)])
 
-    def hear(self, hearing: Hearing, sample: Sample, clock: Clock = PLAIN) -> list[Event]:
-        """The event where the rows of a window, and late ones before it, show that data are lost or back."""
-        hearing.took(sample.late, 0 if sample.rows is None else int(sample.rows.max()))
-        hearing.last = clock.show(sample.start)
-        return self.report(*hearing.news, sample.start, clock) if hearing.listen(0) else []
+    def hear(self, clock: Clock = PLAIN) -> list[Event]:
+        """The event where the window that was taken last shows that the plant is no longer watched, or is again."""
+        assert self.position is not None
+        self.hearing.last = clock.show(self.position)
+        return self.report(*self.hearing.news, self.position, clock) if self.hearing.listen(0) else []
 
     def close(self, why: str, clock: Clock = PLAIN) -> list[Event]:
         """End what is open, because the watch ends; why: the reason, for people. The events are pending from now on."""
@@ -238,6 +243,19 @@ class Session:
         session = Session(built_plant(model, state["watch"]), digest)
         restore(session, state["session"], {"K": len(model.names)})
         return session
+
+    def _unjudged(self, values: Array, rows: float | None) -> str | None:
+        """Why a window of at most so many rows cannot be judged, None if it can."""
+        if len(self.operator.shelved) == len(self.model.names):
+            return "all sensors are shelved: unshelve some"
+        if np.isnan(values).all():
+            return self.hearing.no_value()
+        if rows is not None and rows < 0.5 * (usual := self.model.usual_rows):  # no sensor has half of the rows
+            return (
+                f"too few rows: {rows:.0f} in a window, {usual:.0f} in the history: send as many, or calibrate anew on "
+                "rows as they come now"
+            )
+        return None
 
     def _missed(self, time: np.datetime64) -> int:
         """Windows without any row between the last one and this, if they are more than in the history."""

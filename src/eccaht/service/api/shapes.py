@@ -14,7 +14,7 @@ from eccaht.plants import documents
 from eccaht.plants.model.model_file import LONGEST_TEXT
 from eccaht.service.parts import Line, Text, readable
 from eccaht.service.runtime.sensors import SensorState
-from eccaht.service.runtime.views import Severity
+from eccaht.service.runtime.views import PlantState, Severity
 from eccaht.service.settings import PlantOptions
 from eccaht.streams import State
 
@@ -71,12 +71,12 @@ class PlantNow(BaseModel):
     """What there is to know of a plant at a glance."""
 
     name: str
-    state: State
+    state: PlantState = Field(description="waiting: no window so far; no-data: it is not watched, `no_data` says why")
     evidence: float | None
     severity: Severity | None
     acknowledged: bool
     position: str | None
-    windows: int = Field(description="so far; 0: it waits for data, though `state` is `quiet`")
+    windows: int
     named: list[str]
     onset: str | None
     no_data: str | None
@@ -252,7 +252,7 @@ class EvidenceShape(BaseModel):
 
     time: list[str]
     evidence: Numbers
-    state: list[State]
+    state: list[State | None]
     threshold: float
 
 

@@ -169,8 +169,8 @@ const WORDS = /** @type {Record<string, string>} */ ({
   "new-normal": "new normal",
   joined: "joined the alarm",
   left: "left the alarm",
-  "no-data": "no data",
-  "data-back": "data back",
+  "no-data": "not watched",
+  "data-back": "watched again",
 });
 
 /**

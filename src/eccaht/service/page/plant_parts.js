@@ -55,7 +55,7 @@ export function plantHead(plant) {
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),
-    plant.no_data && h("div", { class: "box alarm-box" }, mark("no data", "No data:"), h("p", {}, plant.no_data)),
+    plant.no_data && h("div", { class: "box alarm-box" }, mark("no-data", "Not watched:"), h("p", {}, plant.no_data)),
     h(
       "dl",
       { class: "facts" },

@@ -64,7 +64,7 @@
  * @typedef {object} Evidence
  * @property {string[]} time
  * @property {(number | null)[]} evidence
- * @property {("quiet" | "suspicious" | "alarm")[]} state
+ * @property {("quiet" | "suspicious" | "alarm" | null)[]} state
  * @property {number} threshold
  *
  * @typedef {object} Fault
@@ -120,7 +120,7 @@
  *
  * @typedef {object} PlantRow
  * @property {string} name
- * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {"waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged
@@ -136,7 +136,7 @@
  *
  * @typedef {object} Plant
  * @property {string} name
- * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {"waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged

@@ -18,7 +18,7 @@ from eccaht.plants.intake import REMEMBERED, Intake, Rows
 from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
-from eccaht.service.store.schema import STATES, checkpoints, counts, events, pending, windows
+from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, pending, windows
 from eccaht.service.store.store import StoredStep, now
 from eccaht.streams import Alarm
 
@@ -38,7 +38,6 @@ class LivePlant:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
         self.session, self.clock = session, model.clock
         self.intake = Intake(model, lateness=options.lateness, most=most, merging=True)
-        self.hearing = Hearing(model.usual_rows, model.seconds)
         if session.position is not None:
             self.intake.position = microseconds(session.position)
         self.counts = dict.fromkeys(_COUNTED, 0)
@@ -74,11 +73,10 @@ class LivePlant:
             sample = Sample(start, values, counted, late=window.late)
             session.take(sample, plant.clock)
         session.settle()
-        columns = (windows.c.start, windows.c.seen, windows.c.late, windows.c.rows)
+        columns = (windows.c.start, windows.c.seen)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
         for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
             plant.intake.remember(window.start, window.seen)
-            plant.hearing.took(window.late, window.rows)
         if session.position is not None:
             plant.intake.position = microseconds(session.position)
         if isinstance(raised := getattr(session.watch.alarm, "time", None), np.datetime64):
@@ -93,13 +91,17 @@ class LivePlant:
         for entry in connection.execute(waiting):
             self.intake.put(entry.content)
             self._number = entry.number + 1
-        self.hearing.know(_no_data(connection, self.name))
         normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
         if found is not None:
             self.counts = {name: getattr(found, name) for name in _COUNTED}
             self.intake.unreported = found.waiting
+
+    @property
+    def hearing(self) -> Hearing:
+        """Whether the plant is watched."""
+        return self.session.hearing
 
     # -- what happens ----------------------------------------------------------------------------------
 
@@ -110,6 +112,7 @@ class LivePlant:
         if limit is not None:
             future = rows.times > np.datetime64(limit + round(_DAY * 1e6), "us")
         before, held_before, step = self.counts.copy(), self.intake.held, StoredStep(self.name)
+        self.hearing.strange = unknown if len(unknown) == len(rows.names) else ()
         released = self.intake.add_scaled(Batch(readings.times[~future], readings.values[~future]), limit)
         ahead, held = int(future.sum()) + released.ahead, self.intake.held
         self.counts["late"] += released.late
@@ -204,10 +207,9 @@ class LivePlant:
     def _window(self, step: StoredStep, sample: Sample, seen: bytes) -> None:
         session = self.session
         events = session.take(sample, self.clock)
-        rows = 0 if sample.rows is None else int(sample.rows.max())
-        self.hearing.took(sample.late, rows)
+        news = session.hear(self.clock)
         self._look()
-        step.add(events, sample.start)
+        step.add(events + news, sample.start)
         step.windows.append(
             {
                 "plant": self.name,
@@ -216,15 +218,16 @@ class LivePlant:
                 "era": self.era,
                 "values": sample.values.astype("<f8").tobytes(),
                 "seen": seen,
-                "rows": rows,
+                "rows": 0 if sample.rows is None else int(sample.rows.max()),
                 "late": sample.late,
                 "evidence": self.evidence,
-                "state": STATES.index(self.state),
+                "state": UNJUDGED if self.hearing.why is not None else STATES.index(self.state),
             }
         )
         session.settle()
-        moves = any(event.event == "moved" for event in events)  # stored windows, which are taken again, do not show it
-        if moves or (session.windows + self._offset) % EVERY == 0:
+        # stored windows, which are taken again after a restart, do not show these
+        apart = bool(news) or any(event.event == "moved" for event in events)
+        if apart or (session.windows + self._offset) % EVERY == 0:
             step.checkpoint = self.checkpoint()
 
     def _look(self) -> None:
@@ -283,13 +286,3 @@ class LivePlant:
                 kind, size = named.get(k, (standing.get(k), None))
                 found.append({"sensor": self.model.names[k], "belief": float(beliefs[k]), "kind": kind, "size": size})
         return tuple(found)
-
-
-def _no_data(connection: sa.Connection, plant: str) -> str | None:
-    """Why the plant has no data, as the last event about that has it."""
-    about = (events.c.plant == plant) & events.c.kind.in_(("no-data", "data-back"))
-    last = connection.execute(sa.select(events.c.document).where(about).order_by(events.c.number.desc()).limit(1))
-    document = last.scalar()
-    if document is None or document["event"] == "data-back":
-        return None
-    return str(document["text"]).removeprefix("no data: ")

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,15 @@ from eccaht.plants import Event, Model
 from eccaht.plants.watch.events import iso
 from eccaht.service.rows import Busy, SourceState
 from eccaht.service.settings import PlantOptions
-from eccaht.service.store.schema import STATES
-from eccaht.streams import Alarm
+from eccaht.service.store.schema import STATES, UNJUDGED
+from eccaht.streams import Alarm, State
 
 _KEPT = 4000  # messages for clients that come back
 _TICK = 0.25  # seconds between what one client is sent
 _BEAT = 10.0  # seconds without a message until a heartbeat
+
+
+PlantState = Literal["waiting", "no-data", "quiet", "suspicious", "alarm"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,15 @@ class PlantView:
     def sensors(self) -> tuple[str, ...]:
         return self.model.names
 
+    @property
+    def shown(self) -> PlantState:
+        """The state for all to see: a plant that is not watched is not quiet, whatever its last window was."""
+        if self.state == "alarm":
+            return "alarm"
+        if self.no_data is not None:
+            return "no-data"
+        return cast(PlantState, self.state) if self.windows else "waiting"
+
 
 Severity = Literal["low", "medium", "high"]
 
@@ -115,14 +127,15 @@ def finite(number: float | None) -> float | None:
     return None if number is None or not math.isfinite(number) else float(number)
 
 
+def judged(evidence: float, state: int) -> tuple[float | None, State | None]:
+    """The evidence and the state of a stored window, None if it was not watched."""
+    return (None, None) if state == UNJUDGED else (finite(evidence), STATES[state])
+
+
 def window_document(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """A stored window without its values."""
-    return {
-        "plant": row["plant"],
-        "time": stamp(clock, row["start"]),
-        "evidence": finite(row["evidence"]),
-        "state": STATES[row["state"]],
-    }
+    evidence, state = judged(row["evidence"], row["state"])
+    return {"plant": row["plant"], "time": stamp(clock, row["start"]), "evidence": evidence, "state": state}
 
 
 def event_message(plant: str, event: Event) -> tuple[str, str, dict[str, Any]]:
@@ -143,7 +156,7 @@ def overview(view: PlantView) -> dict[str, Any]:
     clock, alarm = view.model.clock, view.alarm
     return {
         "name": view.name,
-        "state": view.state,
+        "state": view.shown,
         "evidence": finite(view.evidence),
         "severity": severity_now(view),
         "acknowledged": view.acknowledged,

@@ -11,6 +11,7 @@ from eccaht.streams import State
 metadata = sa.MetaData()
 # quiet, suspicious, alarm: a window's state is its place here, so that the worst is the largest
 STATES: tuple[State, ...] = get_args(State)
+UNJUDGED = -1  # in the place of a state: the window was not watched
 _LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
