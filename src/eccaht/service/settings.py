@@ -39,6 +39,9 @@ class Listen(Part):
 
     host: str = Field("127.0.0.1", description="address; any other than this machine's own needs a token")
     port: int = Field(8765, ge=0, le=65535, description="port; 0: any that is free")
+    address: Line | None = Field(
+        None, description="where other services with the same store reach this one; usually http://HOST:PORT"
+    )
 
 
 class ServiceLimits(Part):

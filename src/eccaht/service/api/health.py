@@ -147,7 +147,9 @@ class _Numbers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All numbers as they are now."""
-        engine, views = self._engine, self._engine.views()
+        engine = self._engine
+        views = {name: view for name, view in engine.views().items() if view.watched_by in (None, engine.name)}
+        # a plant counts where it is watched, and everywhere if it is nowhere
         found = Counter(view.shown for view in views.values())
         what = "Plants by state; waiting: without any window so far; no-data: not watched."
         states = GaugeMetricFamily("eccaht_plants", what, labels=["state"])

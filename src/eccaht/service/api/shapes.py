@@ -80,6 +80,7 @@ class PlantNow(BaseModel):
     named: list[str]
     onset: str | None
     no_data: str | None
+    watched_by: str | None
     still: dict[str, list[str]]
     shelved: dict[str, str]
     sources: dict[str, SourceShape]

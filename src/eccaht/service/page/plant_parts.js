@@ -52,6 +52,7 @@ export function plantHead(plant) {
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
     ["False-alarm rate", plant.false_alarm_rate],
+    ["Watched by", plant.watched_by ?? "no service"],
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),

@@ -129,6 +129,7 @@
  * @property {string[]} named
  * @property {string | null} onset
  * @property {string | null} no_data
+ * @property {string | null} watched_by
  * @property {Record<string, string[]>} still
  * @property {Record<string, string>} shelved
  * @property {Record<string, Source>} sources
@@ -145,6 +146,7 @@
  * @property {string[]} named
  * @property {string | null} onset
  * @property {string | null} no_data
+ * @property {string | null} watched_by
  * @property {Record<string, string[]>} still
  * @property {Record<string, string>} shelved
  * @property {Record<string, Source>} sources

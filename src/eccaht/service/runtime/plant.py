@@ -19,7 +19,7 @@ from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, pending, windows
-from eccaht.service.store.store import StoredStep, now
+from eccaht.service.store.store import StoredStep, last_number, now
 from eccaht.streams import Alarm
 
 EVERY = 60  # windows between checkpoints
@@ -45,6 +45,7 @@ class LivePlant:
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
         self._rate_line = rate_line(session.watch)
+        self._kept: tuple[Any, ...] | None = None
         self.peak = 0.0  # the largest evidence of the alarm that goes on
         self._look()
 
@@ -73,6 +74,7 @@ class LivePlant:
             sample = Sample(start, values, counted, late=window.late)
             session.take(sample, plant.clock)
         session.settle()
+        session.number = max(session.number, last_number(connection, name))  # whoever made them
         columns = (windows.c.start, windows.c.seen)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
         for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
@@ -193,10 +195,16 @@ class LivePlant:
         step.checkpoint = self.checkpoint()
         return step
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing has happened since the last checkpoint."""
+        return self._kept == (self.session.position, self.session.number)
+
     def checkpoint(self) -> dict[str, Any]:
         """The state as a row of its table; the events so far are stored with it or before it."""
         self.session.settle()
         position = self.session.position
+        self._kept = (position, self.session.number)
         return {
             "plant": self.name,
             "position": None if position is None else microseconds(position),

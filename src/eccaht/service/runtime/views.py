@@ -68,6 +68,7 @@ class PlantView:
     offsets: Array
     renewed: int | None  # since when the offsets hold, microseconds
     sources: Mapping[str, SourceState] = field(default_factory=dict)
+    watched_by: str | None = None  # the service, None if none lives that does
 
     def shifts(self, starts: NDArray[np.int64]) -> Array:
         """What operators called normal, less what was, of windows that start then: (T, K), in robust units."""
@@ -165,6 +166,7 @@ def overview(view: PlantView) -> dict[str, Any]:
         "named": list(alarm.names) if alarm is not None else [],
         "onset": stamp(clock, alarm.onset) if alarm is not None else None,
         "no_data": view.no_data,
+        "watched_by": view.watched_by,
         "still": {kind: list(names) for kind, names in view.still.items()},
         "shelved": {name: stamp(clock, until) for name, until in view.shelved.items()},
         "sources": {name: source_document(state) for name, state in view.sources.items()},

@@ -132,9 +132,13 @@ outbox = _table(
     sa.UniqueConstraint("plant", "number", "channel"),
 )
 positions = _table("positions", _text("plant"), _text("source"), _json("document"), _key("plant", "source"))
-OF_A_PLANT = (checkpoints, pending, counts, windows, events, comments, outbox, positions, eras)
+# Who watches a plant now: see `runtime/owners.py`. steps: that were stored of it, for services that only show it.
+owners = _table("owners", _text("plant", primary_key=True), _text("service"), _long("revision"), _long("steps"))
+services = _table("services", _text("name", primary_key=True), _text("address"), _long("beat"))
+OF_A_PLANT = (checkpoints, pending, counts, windows, events, comments, outbox, positions, eras, owners)
+COPIED = tuple(table for table in metadata.sorted_tables if table not in (owners, services))
 
-VERSION = 1  # of all tables together; a store of another one is refused
+VERSION = 2  # of all tables together; a store of another one is refused
 
 
 def version_of(connection: sa.Connection) -> int:
