@@ -18,7 +18,6 @@ from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Sample
 from eccaht.plants.intake import Seen
 from eccaht.plants.model.model import Model
-from eccaht.service.alerts.outbox import KINDS
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store import Store, schema
@@ -38,10 +37,9 @@ def compared(url: str, model: Model, plants: Sequence[Plant], arrived: Arrived) 
         box = list(connection.execute(sa.select(schema.outbox)))
         for plant in plants:
             details += _compare(connection, model, plant, found)
-            kinds = sa.select(schema.events.c.number).where(
-                schema.events.c.plant == plant.name, schema.events.c.kind.in_(KINDS)
-            )
-            expected = {(number, name) for number in connection.execute(kinds).scalars() for name in ("hook", "post")}
+            events = connection.execute(sa.select(schema.events.c.document).where(schema.events.c.plant == plant.name))
+            told = [event["number"] for event in events.scalars() if event["notice"] is not None]
+            expected = {(number, name) for number in told for name in ("hook", "post")}
             found["without_alert"] += len(
                 expected ^ {(row.number, row.channel) for row in box if row.plant == plant.name}
             )

@@ -180,6 +180,7 @@ def test_the_windows_are_those_of_the_library(store: Store) -> None:
 
     prepared = model.prepare(Arrays(values, times, plants.NAMES, zone="UTC"))
     session, events = Session(PlantWatch(model, false_alarm_every=2000.0)), list[Event]()
+    session.notices.on = True
     for sample in itertools.islice(prepared.samples(), WINDOWS - 1):  # the service does not know that it ends
         events += session.take(sample, model.clock)
     found = undisturbed(store, [plants.rows_of(times[k : k + 7], values[k : k + 7]) for k in range(0, 360, 7)], 0.0)

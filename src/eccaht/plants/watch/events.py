@@ -20,8 +20,10 @@ from eccaht.streams import Alarm, Time
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
     "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
-    "acknowledged", "new-normal", "stopped",
+    "acknowledged", "new-normal", "calm", "stopped",
 ]  # fmt: skip
+Notice = Literal["alarm", "repeats", "over", "no-data", "data-back"]
+_FEW = 6  # sensors that need not be counted
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
 
 
@@ -91,7 +93,7 @@ class Event:
     began, None for what the program does itself. onset, onset_interval: of the fault. named: the set as it is now;
     kinds, sizes, beliefs: of each sensor in it, where that is known; confidence: of the whole set. sensors: those the
     event is about. count: windows that are missing, or rows that were late. asked: the sensors that a watch with few
-    readings asked for in this window.
+    readings asked for in this window. notice: what it is called as an alert, None if it is none (`Notices`).
     """
 
     event: Kind
@@ -108,6 +110,7 @@ class Event:
     sensors: tuple[str, ...] = ()
     count: int | None = None
     asked: tuple[str, ...] = ()
+    notice: Notice | None = None
 
     FIELDS = (
         Field("event", (), str, among=get_args(Kind)),
@@ -119,6 +122,7 @@ class Event:
         Field("sizes", ("sizes",), optional=True, row=tuple),
         Field("beliefs", ("beliefs",), low=0.0, high=1.0, row=tuple),
         Field("confidence", low=0.0, high=1.0, optional=True),
+        Field("notice", (), str, among=get_args(Notice), optional=True),
     )
 
     def __repr__(self) -> str:
@@ -219,14 +223,21 @@ def _changes(begun: Kind, ended: Kind, before: frozenset[str], now: frozenset[st
 def _sensors(
     begun: Kind, ended: Kind, before: frozenset[str], since: Mapping[str, np.datetime64], now: Standing, clock: Clock
 ) -> Iterator[Event]:
-    """Sensors that stopped or began to deliver or to move, each on its own line with the time."""
+    """Sensors that stopped or began to deliver or to move; those that did so at one time on one line."""
     stamp = iso(clock, now.time)
     what = {"silent": "no reading", "stuck": "one value", "range": "beyond everything in the history"}[begun]
-    for name in sorted({*since} - before):
-        text = f"{begun}: {name}, {what} since {clock.show(since[name])}"
-        yield Event(begun, stamp, text, onset=iso(clock, since[name]), sensors=(name,))
-    for name in sorted(before - {*since}):
-        yield Event(ended, stamp, f"{ended}: {name}{'' if begun == 'range' else ' again'}", sensors=(name,))
+    new = {*since} - before
+    for moment in sorted({since[name] for name in new}):
+        names = sorted(name for name in new if since[name] == moment)
+        text = f"{begun}: {_some(names)}, {what} since {clock.show(moment)}"
+        yield Event(begun, stamp, text, onset=iso(clock, moment), sensors=tuple(names))
+    if back := sorted(before - {*since}):
+        yield Event(ended, stamp, f"{ended}: {_some(back)}{'' if begun == 'range' else ' again'}", sensors=tuple(back))
+
+
+def _some(names: list[str]) -> str:
+    """Sensors, with their number where there are many."""
+    return listed(names) if len(names) <= _FEW else f"{len(names)} sensors ({listed(names)})"
 
 
 def _of_alarm(

@@ -27,6 +27,7 @@ from eccaht.plants.model.model import Model
 from eccaht.plants.tuning import TUNING
 from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
 from eccaht.plants.watch.hearing import Hearing
+from eccaht.plants.watch.notices import Notices
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.state import built_plant, plant_state
 
@@ -93,7 +94,7 @@ class Session:
     digest: of the model's file, so that a state is never used with another model.
     position: start of the last window that was counted, None before the first. windows: how many were counted.
     number: of the last event. pending: events that may not have been reported yet. obeyed: lines of a file of orders
-    that were read. hearing: whether the plant is watched.
+    that were read. hearing: whether the plant is watched. notices: what goes out to people.
     """
 
     FIELDS = (
@@ -104,6 +105,7 @@ class Session:
         Part("reported", Reported),
         Part("operator"),
         Part("hearing"),
+        Part("notices"),
         Part("pending", Event, many=True),
     )
 
@@ -111,6 +113,7 @@ class Session:
         self.watch, self.model, self.digest = watch, watch.model, digest
         self.operator, self.reported = Operator(self.model.names), Reported()
         self.hearing = Hearing(self.model.usual_rows, self.model.seconds)
+        self.notices = Notices(self.model.seconds)
         self.position: np.datetime64 | None = None
         self.windows = self.number = self.obeyed = 0
         self.pending: tuple[Event, ...] = ()
@@ -147,6 +150,8 @@ class Session:
             **{kind: watch.still(kind) for kind in STANDING},
         )
         events, self.reported = events_of(replace(self.reported, **free), now, clock)
+        wrong = {kind: getattr(now, kind) for kind in STANDING} | {"alarm": now.alarm.names if now.alarm else ()}
+        events = self.notices.step(events, wrong, time, clock)
         self.position, self.windows = time, self.windows + 1
         return self._keep([replace(event, asked=watch.asked) for event in events] if watch.asked else events)
 
@@ -188,7 +193,8 @@ class Session:
 
     def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """An event that no window shows; it is pending from now on."""
-        return self._keep([Event(kind, iso(clock, time), text)])
+        notice = kind if kind in ("no-data", "data-back") else None
+        return self._keep([Event(kind, iso(clock, time), text, notice=notice)])
 
     def hear(self, clock: Clock = PLAIN) -> list[Event]:
         """The event where the window that was taken last shows that the plant is no longer watched, or is again."""
@@ -205,7 +211,8 @@ class Session:
             event.text if event.event == "over" else f"{event.event}: {listed(event.sensors)} not known any more"
             for event in events
         ]
-        return self._keep([replace(event, text=f"{text}; {why}") for event, text in zip(events, texts, strict=True)])
+        ended = [replace(event, text=f"{text}; {why}") for event, text in zip(events, texts, strict=True)]
+        return self._keep(ended + self.notices.end(self.position, why, clock))
 
     def settle(self) -> None:
         """All pending events were reported."""

@@ -174,3 +174,13 @@ class _Numbers(Collector):
             for name, view in sorted(views.items()):
                 no_data.add_metric([name], int(view.no_data is not None))
             yield no_data
+            what = "1 for the state of the plant: waiting, no-data, quiet, suspicious or alarm."
+            states = GaugeMetricFamily("eccaht_state", what, labels=["plant", "state"])
+            what = "Sensors that are stuck, silent, out of range or shelved."
+            sensors = GaugeMetricFamily("eccaht_sensors", what, labels=["plant", "state"])
+            for name, view in sorted(views.items()):
+                states.add_metric([name, view.shown], 1)
+                for state, named in (*view.still.items(), ("shelved", view.shelved)):
+                    sensors.add_metric([name, state], len(named))
+            yield states
+            yield sensors

@@ -171,6 +171,7 @@ class EventDocument(BaseModel):
     sensors: list[str]
     count: int | None
     asked: list[str] = []
+    notice: str | None = None
     plant: str
     at: int | None = None  # microseconds
 

@@ -58,6 +58,7 @@
  * @property {string[]} sensors
  * @property {number | null} count
  * @property {string[]} asked
+ * @property {string | null} notice
  * @property {string} plant
  * @property {number | null} at
  *

@@ -52,7 +52,9 @@ class LivePlant:
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
         every = false_alarm_every(options.false_alarms, model, "false_alarms")
-        return Session(PlantWatch(model, false_alarm_every=every), digest)
+        session = Session(PlantWatch(model, false_alarm_every=every), digest)
+        session.notices.on = True
+        return session
 
     @staticmethod
     def load(connection: sa.Connection, row: Any, model: Model, most: int) -> LivePlant:
