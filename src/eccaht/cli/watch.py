@@ -67,7 +67,8 @@ def watch(
         ),
     ] = None,
     orders: Annotated[
-        Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
+        Path | None,
+        option("FILE", "Obey the lines added to this file: acknowledge, shelve NAME 2h, normal, restore."),
     ] = None,
     readings: Annotated[
         float | None, option("M", "Use only M readings of a window, those that the watch asks for, of all in the data.")

@@ -20,7 +20,7 @@ from eccaht.streams import Alarm, Time
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
     "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
-    "acknowledged", "new-normal", "calm", "stopped",
+    "acknowledged", "new-normal", "old-normal", "calm", "stopped",
 ]  # fmt: skip
 Notice = Literal["alarm", "repeats", "over", "no-data", "data-back"]
 _FEW = 6  # sensors that need not be counted

@@ -44,7 +44,8 @@ class Operator:
     `apply` carries it out on each window before it is watched.
 
     shelved: sensors that bear no evidence, and until when. offsets: (K,), what is normal from now on less what was, in
-    the units of the windows. acknowledged: when the alarm was raised that is known, None if none is.
+    the units of the windows. acknowledged: when the alarm was raised that is known, None if none is. called: when the
+    last alarm was raised whose state was called normal; before: the offsets before that, None if it was taken back.
 
     >>> operator = Operator(["a", "b"])
     >>> operator.shelve("b", np.datetime64("2024-05-01T10:00"))
@@ -57,7 +58,8 @@ class Operator:
     FIELDS = (
         Field("shelved", (), np.datetime64, keyed=True),
         Field("offsets", ("K",)),
-        Field("acknowledged", (), np.datetime64, optional=True),
+        *(Field(name, (), np.datetime64, optional=True) for name in ("acknowledged", "called")),
+        Field("before", ("K",), optional=True),
     )
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -65,6 +67,8 @@ class Operator:
         self.shelved: dict[str, np.datetime64] = {}
         self.offsets = np.zeros(len(self.names))
         self.acknowledged: np.datetime64 | None = None
+        self.called: np.datetime64 | None = None
+        self.before: Array | None = None
 
     def shelve(self, name: str, until: np.datetime64) -> None:
         """Leave a sensor out until a time."""
@@ -159,7 +163,7 @@ class Session:
         """Carry out what an operator writes before the window at `time`; return its events, pending from now on.
 
         "shelve NAME TIME" leaves a sensor out for a time such as 2h, "unshelve NAME" takes it back, "acknowledge" and
-        "normal" are about the alarm.
+        "normal" are about the alarm, and "restore" takes the last "normal" back.
         """
         word, _, rest = order.strip().partition(" ")
         if word == "shelve":
@@ -170,9 +174,10 @@ class Session:
         if word == "unshelve":
             self.operator.unshelve(rest.strip())
             return []
-        if rest or word not in ("acknowledge", "normal"):
-            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge' or 'normal'")
-        return self.acknowledge(clock) if word == "acknowledge" else self.call_normal(clock)
+        plain = {"acknowledge": self.acknowledge, "normal": self.call_normal, "restore": self.restore}
+        if rest or word not in plain:
+            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge', 'normal' or 'restore'")
+        return plain[word](clock)
 
     def acknowledge(self, clock: Clock = PLAIN) -> list[Event]:
         """Take note that an operator knows of the alarm."""
@@ -184,12 +189,25 @@ class Session:
     def call_normal(self, clock: Clock = PLAIN) -> list[Event]:
         """Take the present state as normal: from now on the sensors of the alarm are normal where they are.
 
-        The alarm is over once the watch finds the windows normal.
+        The alarm is over once the watch finds the windows normal. Until then saying so again changes nothing.
         """
         if (alarm := self.watch.alarm) is None:
             raise ValueError("there is no alarm whose state could become the new normal")
-        self.operator.offsets[alarm.decision] += np.nan_to_num(alarm.sizes)
+        operator = self.operator
+        if operator.called == dated(alarm.time):
+            return []
+        operator.called, operator.before = dated(alarm.time), operator.offsets.copy()
+        operator.offsets[alarm.decision] += np.nan_to_num(alarm.sizes)
         return self._done("new-normal", alarm.names, clock)
+
+    def restore(self, clock: Clock = PLAIN) -> list[Event]:
+        """Take back the last state that was called normal."""
+        operator = self.operator
+        if operator.before is None:
+            raise ValueError("there is no new normal to take back")
+        changed = np.flatnonzero(operator.offsets != operator.before).tolist()
+        operator.offsets, operator.called, operator.before = operator.before, None, None
+        return self._done("old-normal", [self.model.names[k] for k in changed], clock)
 
     def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """An event that no window shows; it is pending from now on."""

@@ -145,6 +145,12 @@ async def normal(request: Request, plant: PlantName, given: shapes.Nothing) -> s
     return await _order(request, plant, "normal")
 
 
+@router.post("/plants/{plant}/restore", dependencies=[OPERATE])
+async def restore(request: Request, plant: PlantName, given: shapes.Nothing) -> shapes.DoneShape:  # noqa: ARG001
+    """Take back the last state that was called normal."""
+    return await _order(request, plant, "restore")
+
+
 @router.post("/plants/{plant}/shelve", dependencies=[OPERATE])
 async def shelve(request: Request, plant: PlantName, given: shapes.Shelve) -> shapes.DoneShape:
     """Leave a sensor out for a time."""

@@ -140,6 +140,8 @@ class PlantShape(PlantNow):
     ahead: int
     held: int
     options: PlantOptions
+    offsets: dict[str, float] = Field(description="what operators called normal, less what was, in units of readings")
+    restorable: bool = Field(description="whether the last of that can be taken back")
 
 
 class Delivered(BaseModel):

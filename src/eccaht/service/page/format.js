@@ -167,6 +167,8 @@ const WORDS = /** @type {Record<string, string>} */ ({
   moved: "constant moved",
   free: "own course",
   "new-normal": "new normal",
+  "old-normal": "new normal taken back",
+  calm: "calm",
   joined: "joined the alarm",
   left: "left the alarm",
   "no-data": "not watched",

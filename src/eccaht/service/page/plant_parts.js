@@ -1,7 +1,7 @@
 // @ts-check
 /** The parts of a plant's page, each a function of what the service says. */
 
-import { acknowledge, callNormal } from "./actions.js";
+import { acknowledge, callNormal, restore } from "./actions.js";
 import { h } from "./dom.js";
 import {
   counted,
@@ -29,10 +29,28 @@ import { label } from "./units.js";
 /** @typedef {import("./types.js").Source & {name: string}} Source */
 
 /**
- * Name, state and numbers.
+ * What operators called normal, and the way back.
+ * @param {Context} context
  * @param {Plant} plant
  */
-export function plantHead(plant) {
+function calledNormal(context, { name, offsets, restorable }) {
+  const changed = Object.entries(offsets).map(([sensor, size]) => `${sensor} ${sized({ sensor, size, kind: null })}`);
+  if (!changed.length && !restorable) return null;
+  const back = h("button", { type: "button", click: () => restore(context, name) }, "Take the last one back");
+  return h(
+    "div",
+    { class: "box" },
+    h("p", {}, `Called normal by an operator: ${changed.join(", ") || "as before"}.`),
+    restorable && context.may("operate") && back,
+  );
+}
+
+/**
+ * Name, state and numbers.
+ * @param {Context} context
+ * @param {Plant} plant
+ */
+export function plantHead(context, plant) {
   const left = [
     [plant.late, "late"],
     [plant.duplicate, "sent twice"],
@@ -57,6 +75,7 @@ export function plantHead(plant) {
   return [
     h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),
     plant.no_data && h("div", { class: "box alarm-box" }, mark("no-data", "Not watched:"), h("p", {}, plant.no_data)),
+    calledNormal(context, plant),
     h(
       "dl",
       { class: "facts" },

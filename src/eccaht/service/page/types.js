@@ -168,6 +168,8 @@
  * @property {number} ahead
  * @property {number} held
  * @property {PlantOptions} options
+ * @property {Record<string, number>} offsets
+ * @property {boolean} restorable
  *
  * @typedef {object} SensorDocument
  * @property {string} sensor

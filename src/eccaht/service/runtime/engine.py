@@ -160,7 +160,7 @@ class Runtime:
         await self._do(lambda: self.worker.release(plant), None, group=False, free=True)
 
     async def order(self, plant: str, text: str, who: str) -> list[Event]:
-        """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME' or 'normal'."""
+        """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME', 'normal' or 'restore'."""
 
         def work(found: LivePlant) -> tuple[StoredStep, list[Event]]:
             step = found.order(text)

@@ -26,6 +26,7 @@ EVERY = 60  # windows between checkpoints
 _DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
 _SUSPECTS = 12
 _NEVER = 1 << 62
+_RENEWED = ("new-normal", "old-normal")  # events that change what counts as normal
 _COUNTED = ("late", "duplicate", "ahead", "waiting")  # rows; waiting: late ones that no window has reported yet
 
 
@@ -95,7 +96,7 @@ class LivePlant:
         for entry in connection.execute(waiting):
             self.intake.put(entry.content)
             self._number = entry.number + 1
-        normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
+        normal = (events.c.plant == self.name) & events.c.kind.in_(_RENEWED)
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
         if found is not None:
@@ -190,7 +191,7 @@ class LivePlant:
             raise ValueError(f"plant {self.name} has had no window yet: wait for the first")
         after = self.session.position + np.timedelta64(round(self.model.seconds * 1e6), "us")
         events = self.session.obey(text, after, self.clock)
-        if any(event.event == "new-normal" for event in events):
+        if any(event.event in _RENEWED for event in events):
             self.renewed = microseconds(self.session.position)
         step = StoredStep(self.name)
         step.add(events, self.session.position)
@@ -275,6 +276,7 @@ class LivePlant:
             no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
             renewed=self.renewed,
+            restorable=operator.before is not None,
             sources=sources,
         )
 

@@ -67,6 +67,7 @@ class PlantView:
     no_data: str | None
     offsets: Array
     renewed: int | None  # since when the offsets hold, microseconds
+    restorable: bool  # whether the last of them can be taken back
     sources: Mapping[str, SourceState] = field(default_factory=dict)
     watched_by: str | None = None  # the service, None if none lives that does
 
@@ -188,7 +189,7 @@ def _alarm_document(alarm: Alarm, clock: Clock) -> dict[str, Any]:
 
 
 def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
-    clock = view.model.clock
+    clock, offsets = view.model.clock, view.offsets * view.model.scale
     return overview(view) | {
         "model_digest": view.model_digest,
         "model": model_name,
@@ -207,6 +208,8 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "ahead": view.ahead,
         "held": view.held,
         "options": view.options.model_dump(mode="json"),
+        "offsets": {view.sensors[k]: float(offsets[k]) for k in np.flatnonzero(offsets).tolist()},
+        "restorable": view.restorable,
     }
 
 
