@@ -202,6 +202,19 @@ def test_services_share_the_plants_evenly_and_take_those_of_one_that_ends(shared
     assert len(rows(shared, schema.windows)) == 6 * 4
 
 
+def test_a_plant_that_was_removed_can_be_made_again(store: Store) -> None:
+    async def run() -> None:
+        async with service(store, 1) as engine:
+            await made(engine, "p")
+            await delivered(engine, 0, 3)
+            await engine.remove_plant("p", "test")
+            await made(engine, "p")
+            await delivered(engine, 0, 3)
+
+    asyncio.run(run())
+    assert len(rows(store, schema.windows)) == 2
+
+
 def test_an_event_gets_the_next_number_whatever_a_checkpoint_says(store: Store) -> None:
     async def run() -> None:
         async with service(store, 1) as engine:

@@ -22,7 +22,7 @@ Kind = Literal[
     "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
     "acknowledged", "new-normal", "old-normal", "calm", "stopped",
 ]  # fmt: skip
-Notice = Literal["alarm", "repeats", "over", "no-data", "data-back"]
+Notice = Literal["alarm", "repeats", "over", "caution", "no-data", "data-back"]
 _FEW = 6  # sensors that need not be counted
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
 

@@ -211,7 +211,7 @@ class Session:
 
     def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """An event that no window shows; it is pending from now on."""
-        notice = kind if kind in ("no-data", "data-back") else None
+        notice = kind if kind in ("caution", "no-data", "data-back") else None
         return self._keep([Event(kind, iso(clock, time), text, notice=notice)])
 
     def hear(self, clock: Clock = PLAIN) -> list[Event]:

@@ -28,6 +28,7 @@ _HEADINGS = {
     "alarm": "ALARM",
     "repeats": "REPEATS",
     "over": "Over",
+    "caution": "CAUTION",
     "no-data": "NOT WATCHED",
     "data-back": "Watched again",
 }

@@ -22,7 +22,7 @@ from eccaht.service.api import shapes
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.sensors import sensor_rows
-from eccaht.service.runtime.views import Hub, moment, overview, plant_document
+from eccaht.service.runtime.views import Hub, broken_overview, moment, overview, plant_document
 from eccaht.service.security.guard import Caller, Guard, require
 from eccaht.service.sources.parsing import Most, Payloads
 from eccaht.service.sources.settings import Format, ReadingSettings
@@ -72,8 +72,10 @@ def engine_of(request: Request) -> Runtime:
 @router.get("/plants", dependencies=[READ])
 async def plants(request: Request) -> shapes.Plants:
     """All plants, by name."""
-    views = engine_of(request).views()
-    return shapes.Plants(plants=[shapes.PlantRow(**overview(views[name])) for name in sorted(views)])
+    engine = engine_of(request)
+    rows = [overview(view) for view in engine.views().values()]
+    rows += [broken_overview(name, fault) for name, fault in engine.broken.items()]
+    return shapes.Plants(plants=[shapes.PlantRow(**row) for row in sorted(rows, key=lambda row: str(row["name"]))])
 
 
 @router.get("/plants/{plant}", dependencies=[READ])
@@ -109,7 +111,8 @@ async def put_plant(request: Request, plant: PlantName, given: shapes.PutPlant) 
 async def remove_plant(request: Request, plant: PlantName) -> shapes.Nothing:
     """Delete a plant with all its windows and events."""
     engine = engine_of(request)
-    engine.view(plant)
+    if plant not in engine.broken:
+        engine.check(plant)
     await request.app.state.feeds.end(plant)
     await engine.remove_plant(plant, request.state.who)
     return shapes.Nothing()

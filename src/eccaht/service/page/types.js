@@ -7,7 +7,7 @@
  * @typedef {Incident["severity"]} Severity
  * @typedef {Plant["still"]} Still
  * @typedef {(number | null)[]} Curve
- * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
+ * @typedef {{plant: string, time: string, evidence: number | null, state: Evidence["state"][number]}} WindowMessage
  * @typedef {{plant: string, document: EventDocument}} EventMessage
  * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
  *
@@ -121,7 +121,7 @@
  *
  * @typedef {object} PlantRow
  * @property {string} name
- * @property {"waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged
@@ -138,7 +138,7 @@
  *
  * @typedef {object} Plant
  * @property {string} name
- * @property {"waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged

@@ -109,6 +109,11 @@ class Runtime:
         """How many rows may be submitted at once."""
         return self.settings.limits.rows
 
+    @property
+    def broken(self) -> dict[str, str]:
+        """Plants that cannot be watched, and why."""
+        return self.worker.broken.copy()
+
     async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Taken:
         """Take rows; returns once everything is stored: only then a source may acknowledge them.
 
@@ -217,7 +222,8 @@ class Runtime:
         self.hub.publish([event_message(name, event) for event in ended])
 
     async def remove_plant(self, name: str, who: str) -> None:
-        self.check(name)
+        if name not in self.worker.broken:
+            self.check(name)
 
         def work(connection: sa.Connection) -> None:
             remove_plant(connection, name)
@@ -236,6 +242,8 @@ class Runtime:
     def check(self, plant: str) -> PlantView:
         """The same without its sources, which costs less; a plant that is unknown is refused."""
         if (found := self.worker.views.get(plant)) is None:
+            if (fault := self.worker.broken.get(plant)) is not None:
+                raise Busy(f"plant {plant} cannot be watched: {fault}", 60.0, broken=True)
             raise UnknownPlant(plant)
         return found
 

@@ -24,6 +24,7 @@ from eccaht.streams import Alarm
 
 EVERY = 60  # windows between checkpoints
 _DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
+_REBUILT = 2000  # windows at most from which a state is built anew
 _SUSPECTS = 12
 _NEVER = 1 << 62
 _RENEWED = ("new-normal", "old-normal")  # events that change what counts as normal
@@ -46,6 +47,7 @@ class LivePlant:
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
         self._rate_line = rate_line(session.watch)
+        self.damage = ""  # why its state was built anew from its windows, which is not stored yet
         self._kept: tuple[Any, ...] | None = None
         self.peak = 0.0  # the largest evidence of the alarm that goes on
         self._look()
@@ -64,13 +66,21 @@ class LivePlant:
         Windows are taken again as they were the first time, so their events, which the store has, are the same.
         """
         name = row.name
-        kept = connection.execute(sa.select(checkpoints).where(checkpoints.c.plant == name)).one()
-        session = Session.parse(kept.content, model, row.digest, f"the checkpoint of {name}")
-        plant = LivePlant(name, model, row.digest, row.era, PlantOptions(**row.options), session, most)
+        kept = connection.execute(sa.select(checkpoints).where(checkpoints.c.plant == name)).one_or_none()
         taken = sa.select(windows).where(windows.c.plant == name, windows.c.era == row.era)
-        after = taken.order_by(windows.c.start)
-        if kept.position is not None:
-            after = after.where(windows.c.start > kept.position)
+        after, options, damage = taken.order_by(windows.c.start), PlantOptions(**row.options), ""
+        try:
+            if kept is None:
+                raise ValueError("there is no checkpoint")
+            session = Session.parse(kept.content, model, row.digest, f"the checkpoint of {name}")
+            if kept.position is not None:
+                after = after.where(windows.c.start > kept.position)
+        except ValueError as error:
+            session, damage = LivePlant.session_for(model, row.digest, options), str(error)
+            last = taken.with_only_columns(windows.c.number).order_by(windows.c.number.desc())
+            first = (connection.execute(last.limit(1)).scalar() or 0) - _REBUILT
+            after, session.windows = after.where(windows.c.number > first), max(first, 0)
+        plant = LivePlant(name, model, row.digest, row.era, options, session, most)
         for window in connection.execute(after):
             values, rows = np.frombuffer(window.values, "<f8").astype(np.float64), float(window.rows)
             start, counted = np.datetime64(window.start, "us"), np.full(len(model.names), rows)
@@ -89,6 +99,8 @@ class LivePlant:
             plant.peak = connection.execute(since.where(windows.c.start >= microseconds(raised))).scalar() or 0.0
         plant._restore_rows(connection)
         plant._look()
+        if damage:
+            plant.damage = f"{damage}; built anew from {session.windows - max(first, 0)} windows"
         return plant
 
     def _restore_rows(self, connection: sa.Connection) -> None:
@@ -139,6 +151,14 @@ class LivePlant:
         """What has to be stored because no rows come, perhaps nothing."""
         step = StoredStep(self.name)
         self._listen(step)
+        return step
+
+    def mended(self) -> StoredStep:
+        """What has to be stored because the state was built anew."""
+        step, forgotten = StoredStep(self.name), "shelved sensors, acknowledgements and new normals are forgotten"
+        time = self.session.position if self.session.position is not None else np.datetime64(now(), "us")
+        step.add(self.session.report("caution", f"caution: {self.damage}; {forgotten}", time, self.clock), time)
+        step.checkpoint, self.damage = self.checkpoint(), ""
         return step
 
     def carry(self, old: LivePlant) -> StoredStep:

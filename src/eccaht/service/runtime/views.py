@@ -36,7 +36,7 @@ _TICK = 0.25  # seconds between what one client is sent
 _BEAT = 10.0  # seconds without a message until a heartbeat
 
 
-PlantState = Literal["waiting", "no-data", "quiet", "suspicious", "alarm"]
+PlantState = Literal["broken", "waiting", "no-data", "quiet", "suspicious", "alarm"]
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,13 @@ def overview(view: PlantView) -> dict[str, Any]:
         "sources": {name: source_document(state) for name, state in view.sources.items()},
         "sensors": len(view.sensors),
     }
+
+
+def broken_overview(name: str, fault: str) -> dict[str, Any]:
+    """The same of a plant of which the store has no more than the name that can be read."""
+    nothing: dict[str, Any] = dict.fromkeys(("evidence", "severity", "position", "onset", "watched_by"))
+    empty: dict[str, Any] = {"named": [], "still": {}, "shelved": {}, "sources": {}, "windows": 0, "sensors": 0}
+    return {"name": name, "state": "broken", "no_data": fault, "acknowledged": False, **nothing, **empty}
 
 
 def _alarm_document(alarm: Alarm, clock: Clock) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from eccaht.base.clock import microseconds
@@ -26,14 +27,24 @@ from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
 from eccaht.service.runtime import eras
 from eccaht.service.runtime.owners import Owners
 from eccaht.service.runtime.plant import LivePlant
-from eccaht.service.runtime.views import Hub, PlantView, event_message, overview, severity_now, window_document
+from eccaht.service.runtime.views import (
+    Hub,
+    PlantView,
+    broken_overview,
+    event_message,
+    overview,
+    severity_now,
+    window_document,
+)
 from eccaht.service.settings import PlantOptions, Settings
-from eccaht.service.store import Store, schema
-from eccaht.service.store.store import Outgoing, StoredStep, audit_row, upsert, write_steps
+from eccaht.service.store import Store, history, schema
+from eccaht.service.store.store import Outgoing, StoredStep, audit_row, last_number, now, upsert, write_steps
 
 COLLECTED = 0.05  # seconds for which jobs are taken into one transaction
 LINGER = 0.02  # seconds that a transaction waits for more, where waiting brought some before
 FOLLOWED = 0.5  # seconds at most, at each look, for plants that other services watch
+_AGAIN = 60.0  # seconds after which to try again what is for a broken plant
+_LONGEST_FAULT = 300  # characters
 _SHOWN = 500  # windows and events of a plant that another service watches, at one look
 _SKIPPED = 64  # the most transactions that do not wait after one that waited in vain
 _LOG = logging.getLogger("eccaht.service")
@@ -107,6 +118,7 @@ class Worker:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.counts = {"rows": 0, "windows": 0, "events": 0, "late": 0, "duplicate": 0, "refused": 0, "failed": 0}
         self.failing: float | None = None  # when the store last failed to take rows, if it has taken none since
+        self.broken: dict[str, str] = {}  # plants that cannot be built from the store, and why
         self._plants: dict[str, LivePlant] = {}
         self._stale: set[str] = set()
         self._models: dict[str, Model] = {}
@@ -252,7 +264,7 @@ class Worker:
         """Make a plant or change it, see `eras.put`; return what that ends, as events."""
         try:
             old = self._read(connection, name)
-        except UnknownPlant:
+        except (UnknownPlant, ValueError):  # what cannot be read is made anew
             old = None
         model = self._model(connection, digest)
         step = eras.put(connection, name, model, digest, options, old, self.settings.limits.pending)
@@ -272,8 +284,10 @@ class Worker:
 
     def _plant(self, name: str) -> LivePlant:
         """A plant, as the store has it if the last attempt to store it failed."""
-        if name in self._stale or name not in self._plants:
+        if name in self._stale or (name not in self._plants and name not in self.broken):
             self._refresh(name)
+        if name in self.broken:
+            raise Busy(f"plant {name} cannot be watched: {self.broken[name]}", _AGAIN, broken=True)
         if name not in self._plants:
             raise UnknownPlant(name)
         return self._plants[name]
@@ -290,19 +304,56 @@ class Worker:
         return plant
 
     def _refresh(self, name: str) -> None:
-        """Build a plant anew from the store."""
+        """Build a plant anew from the store; one that cannot be built stays, as broken."""
         with self.store.read() as connection:
             try:
-                self._plants[name] = self._read(connection, name)
+                plant: LivePlant | None = self._read(connection, name)
+                fault = ""
             except UnknownPlant:
-                self._plants.pop(name, None)
-                self.views.pop(name, None)
-                self._published.pop(name, None)
-                self.owners.forget(name)
-                self.hub.publish_soon([("plants", name, {"name": name, "removed": True})])
+                plant, fault = None, ""
+            except (ValueError, LookupError) as error:
+                plant, fault = None, " ".join(str(error).split())[:_LONGEST_FAULT]
         self._stale.discard(name)
-        if name in self._plants:
-            self.hub.publish_soon(self._looked(self._plants[name]))
+        if plant is not None:
+            self._plants[name] = plant
+            self.broken.pop(name, None)
+            if plant.damage and name in self.owners.mine:
+                _LOG.error("plant %s: %s", name, plant.damage)
+                self._write(plant.mended())
+            self.hub.publish_soon(self._looked(plant))
+            return
+        for known in (self._plants, self.views, self._published):
+            known.pop(name, None)
+        if fault:
+            self._break(name, fault)
+        else:
+            self.broken.pop(name, None)
+            self.owners.forget(name)
+            self.owners.look_again(name)
+            self.hub.publish_soon([("plants", name, {"name": name, "removed": True})])
+
+    def _break(self, name: str, fault: str) -> None:
+        """A plant cannot be watched: it is shown as broken, and its owner sends an alert, once."""
+        known, self.broken[name] = self.broken.get(name), fault
+        if known == fault:
+            return
+        _LOG.error("plant %s cannot be watched: %s", name, fault)
+        self.hub.publish_soon([("plants", name, broken_overview(name, fault))])
+        if name not in self.owners.mine:
+            return
+        text, moment = f"no data: {fault}", now()
+        with self.store.read() as connection:
+            number = last_number(connection, name)
+            told = history.event(connection, name, number)
+        if told is None or told[0]["text"] != text:
+            event = Event("no-data", str(np.datetime64(moment, "us")), text, number + 1, notice="no-data")
+            self._write(StoredStep(name, events=[event], times=[moment]))
+
+    def _write(self, step: StoredStep) -> None:
+        """Store a step that no job asked for."""
+        with self.store.begin() as connection:
+            if not self.owners.fence(connection, [step.plant]):
+                write_steps(connection, [step], self._outgoing)
 
     def silent(self) -> list[str]:
         """Plants for which no rows have come for long, which has not been reported."""
