@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eccaht.base.files import exclusive
 from eccaht.cli.main import run
 from eccaht.cli.watch_outlets import Commands, Log
 from eccaht.plants.model.model import load_model
@@ -340,3 +341,13 @@ def test_a_recording_that_stops_to_move_is_not_watched_from_then_on(place: Path,
     assert run(command(place, str(tmp_path / "frozen.csv"), "--log", str(log))) == 0
     found = [event["text"] for event in logged(log) if event["event"] in ("no-data", "data-back")]
     assert found == ["no data: nothing moves: every sensor repeats its value: check its source"]
+
+
+def test_a_second_watch_on_the_same_state_is_refused(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = fresh(place, tmp_path / "a.state")
+    with exclusive(Path(f"{state}.lock"), "not here"):
+        said = refused(command(place, "record.csv", "--state", state), capsys)
+    assert said == f"eccaht: --state {state} is in use by another watch: end that one, or give another file\n"
+    assert run(command(place, "record.csv", "--state", state)) == 0
