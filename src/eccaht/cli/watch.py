@@ -120,9 +120,7 @@ def watch(
             watched = PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals, plan=plan)
             session = Session(watched, digest)
         if readings is not None:
-            note(
-                f"of each window only {readings:g} readings are used, those that were asked for, as if no more had come"
-            )
+            note(f"of each window only {readings:g} readings are used, those asked for, as if no more had come")
         for text in windows.notes:
             note(text)
         with ended_by_signals(windows.end):

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 from eccaht.service.alerts.sender import make_sender
 from eccaht.service.api import files, health, past, plants, retrain, shapes
 from eccaht.service.api.forwarding import forwarded, make_client
+from eccaht.service.api.readers import Readers
 from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
@@ -60,7 +61,7 @@ def make_app(settings: Settings) -> FastAPI:
         app.state.feeds = Feeds(engine)
         await app.state.feeds.start()
         sender.start()
-        app.state.others = make_client()
+        app.state.others, app.state.readers = make_client(), Readers()
         simulation = asyncio.create_task(_simulation(engine)) if settings.demo else None
         try:
             yield
@@ -71,6 +72,7 @@ def make_app(settings: Settings) -> FastAPI:
             await app.state.retrainings.stop()
             await app.state.feeds.stop()
             await app.state.others.aclose()
+            app.state.readers.stop()
             await engine.stop()
             await sender.stop()
             store.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from eccaht.service.api import shapes
+from eccaht.service.api.readers import Readers
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.sensors import sensor_rows
@@ -56,7 +56,6 @@ _UNKNOWN, _LONGEST = 100, 256  # names of unknown columns that are shown, and le
 _CELLS = 4_000_000  # of one delivery
 CHECKED = 5.0  # seconds between two looks whether the caller of a stream may still read it
 _FORMATS: dict[str, Format] = {"application/x-ndjson": "json", "application/json": "json", "text/csv": "csv"}
-_READERS = ThreadPoolExecutor(2, thread_name_prefix="eccaht-rows")  # few: what they parse must fit into the memory
 
 
 class WrongType(ValueError):
@@ -128,9 +127,8 @@ async def rows(request: Request, plant: PlantName, how: Annotated[ReadingSetting
         raise WrongType(f"Content-Type {kind[:80] or 'is missing'}: use {', '.join(_FORMATS)}")
     most = Most(limits.body, limits.rows, _CELLS)
     payloads = Payloads.of(how, target, format=_FORMATS[kind], most=most)
-    body = await request.body()
-    # in a thread: a large body must not hold other requests up
-    found = await asyncio.get_running_loop().run_in_executor(_READERS, payloads.rows, body)
+    readers: Readers = request.app.state.readers
+    found = await readers.rows(payloads, await request.body(), request.state.who)
     taken = await engine.submit(plant, found, source="http")
     unknown = [name[:_LONGEST] for name in taken.unknown[:_UNKNOWN]]
     return shapes.Delivered(**{**taken._asdict(), "unknown": unknown})
