@@ -99,7 +99,7 @@ class Hearing:
         of = f"of the last {late + self.ahead + taken} rows"
         if late >= self.ahead:
             return f"{late} {of} came too late for their windows: check the clocks of its sources"
-        return f"{self.ahead} {of} have timestamps in the future: check the sender's clock"
+        return f"{self.ahead} {of} are in the future and wait: check the clocks of the sender and of this machine"
 
     def _silence(self, late: int) -> str:
         if late or self.ahead:

@@ -47,6 +47,7 @@ class LivePlant:
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
         self._rate_line = rate_line(session.watch)
+        self.held = 0  # rows that wait because they are ahead of all others, or of this machine's clock
         self.damage = ""  # why its state was built anew from its windows, which is not stored yet
         self._kept: tuple[Any, ...] | None = None
         self.peak = 0.0  # the largest evidence of the alarm that goes on
@@ -98,6 +99,7 @@ class LivePlant:
             since = taken.with_only_columns(sa.func.max(windows.c.evidence))
             plant.peak = connection.execute(since.where(windows.c.start >= microseconds(raised))).scalar() or 0.0
         plant._restore_rows(connection)
+        plant.held = plant._doubted(latest_believed(plant.clock, options.ahead))
         plant._look()
         if damage:
             plant.damage = f"{damage}; built anew from {session.windows - max(first, 0)} windows"
@@ -128,10 +130,11 @@ class LivePlant:
         future = np.zeros(len(rows.times), bool)
         if limit is not None:
             future = rows.times > np.datetime64(limit + round(_DAY * 1e6), "us")
-        before, held_before, step = self.counts.copy(), self.intake.held, StoredStep(self.name)
+        before, held_before, step = self.counts.copy(), self.held, StoredStep(self.name)
         self.hearing.strange = unknown if len(unknown) == len(rows.names) else ()
         released = self.intake.add_scaled(Batch(readings.times[~future], readings.values[~future]), limit)
-        ahead, held = int(future.sum()) + released.ahead, self.intake.held
+        self.held = self._doubted(limit)
+        ahead, held = int(future.sum()) + released.ahead, self.held
         self.counts["late"] += released.late
         self.counts["duplicate"] += released.duplicate
         self.counts["ahead"] += ahead
@@ -146,6 +149,13 @@ class LivePlant:
         if self.counts != before:
             step.counts = {"plant": self.name, **self.counts}
         return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held)
+
+    def _doubted(self, limit: int | None) -> int:
+        """How many rows wait until others agree with them, or until their time has come."""
+        waiting, horizon = self.intake.waiting.times, self.intake.horizon
+        if horizon.time is None and limit is not None and len(waiting) and microseconds(waiting[0]) > limit:
+            return len(waiting)
+        return self.intake.held
 
     def listen(self) -> StoredStep:
         """What has to be stored because no rows come, perhaps nothing."""
@@ -292,7 +302,7 @@ class LivePlant:
             late=self.counts["late"],
             duplicate=self.counts["duplicate"],
             ahead=self.counts["ahead"],
-            held=self.intake.held,
+            held=self.held,
             no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
             renewed=self.renewed,
