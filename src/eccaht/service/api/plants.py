@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -100,7 +100,12 @@ def sensors(request: Request, plant: PlantName) -> shapes.SensorsShape:
 async def put_plant(request: Request, plant: PlantName, given: shapes.PutPlant) -> shapes.PlantRow:
     """Make a plant, or change its model or how it is watched."""
     engine = engine_of(request)
-    await request.app.state.feeds.check(given.options().sources)
+    known = engine.views().get(plant)
+    sources = given.options().sources
+    allowed = engine.settings.security.sources or (known is not None and sources == known.options.sources)
+    if sources and not allowed:
+        raise HTTPException(403, "sources are set in the settings; security.sources = true lets admin tokens do so")
+    await request.app.state.feeds.check(sources)
     await engine.put_plant(plant, given.model, given.options(), request.state.who)
     await request.app.state.feeds.renew(plant)
     return shapes.PlantRow(**overview(engine.view(plant)))
