@@ -18,7 +18,7 @@ from eccaht.plants.intake import REMEMBERED, Intake, Rows
 from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
-from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, pending, windows
+from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, late_readings, pending, windows
 from eccaht.service.store.store import StoredStep, last_number, now
 from eccaht.streams import Alarm
 
@@ -91,8 +91,12 @@ class LivePlant:
         session.number = max(session.number, last_number(connection, name))  # whoever made them
         columns = (windows.c.start, windows.c.seen)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
-        for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
+        remembered = list(reversed(connection.execute(recent.limit(REMEMBERED)).all()))
+        for window in remembered:
             plant.intake.remember(window.start, window.seen)
+        recently = late_readings.c.start >= (remembered[0].start if remembered else 0)
+        for late in connection.execute(sa.select(late_readings).where(late_readings.c.plant == name, recently)):
+            plant.intake.remember_late(late.start, late.seen)
         if session.position is not None:
             plant.intake.position = microseconds(session.position)
         if isinstance(raised := getattr(session.watch.alarm, "time", None), np.datetime64):
@@ -139,7 +143,7 @@ class LivePlant:
         self.counts["duplicate"] += released.duplicate
         self.counts["ahead"] += ahead
         self.counts["waiting"] = self.intake.unreported
-        step.again = [{"p": self.name, "s": start, "r": seen} for start, seen in released.again.items()]
+        step.again = [{"plant": self.name, "start": start, "seen": seen} for start, seen in released.again.items()]
         for sample, seen in zip(released.samples, released.seen, strict=True):
             self._window(step, sample, seen)
         self._wait(step, released.new)
