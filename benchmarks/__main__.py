@@ -26,7 +26,19 @@ from eccaht.base.files import replacing
 
 PARTS = ("steps", "designs", "scaling", "calibration", "joint", "loops")
 # only if asked for
-LONG = ("confidence", "watch", "watch-noise", "fleet", "live", "live-faults", "wide", "identification", "optimality")
+LONG = (
+    "confidence",
+    "watch",
+    "watch-noise",
+    "fleet",
+    "live",
+    "live-faults",
+    "wide",
+    "identification",
+    "optimality",
+    "limits",
+    "revision",
+)
 TIMED = ("live", "live-faults")  # run for --duration
 COUNTED = ("confidence",)  # as many --searches a line
 FIGURES = ("steps", "scaling")

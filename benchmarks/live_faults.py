@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -34,14 +35,14 @@ from benchmarks.live_faults_parts import (
     service,
 )
 from benchmarks.live_faults_plants import LATENESS, SECOND, Plant, Stream, make_plants, streams_of
-from benchmarks.live_faults_senders import Sender, by_mqtt
+from benchmarks.live_faults_senders import Balanced, Sender, by_mqtt
 from benchmarks.live_faults_troubles import Troubles, set_clock
 from benchmarks.live_service import SENSORS, make_model, make_token
 from benchmarks.tables import Column, Table, thousands, three_digits
 from eccaht.service.store import Store, schema
 
 PLANTS = {"http": 30, "mqtt": 10}
-STORES = ("sqlite", "postgresql")
+STORES = {"sqlite": 1, "postgresql": 1, "postgresql, two services": 2}  # and how many services share it
 SECONDS, QUICK = 600.0, 30.0
 IN_FLIGHT = 5  # messages of a plant that are lost if broker and service die together, fewer than are sent again
 _FLOOD = "flood00"
@@ -49,7 +50,7 @@ _SETTLED = 300.0  # seconds at most until all is stored and sent at the end
 
 
 def jobs(quick: bool, duration: float | None) -> list[Job]:
-    """One job for each store."""
+    """One job for each store, and one for two services on it."""
     seconds = duration or (QUICK if quick else SECONDS)
     return [Job(f"live faults {store} {seconds:g} s", partial(run, store, seconds)) for store in STORES]
 
@@ -66,6 +67,7 @@ def tables(rows: list[Row]) -> list[Table]:
     troubles += [Column("refused", "refused for now", thousands), Column("waiting", "s until settled", three_digits)]
     kept = [Column("store", "store", right=False), Column("rows", "rows acknowledged", thousands)]
     kept += [Column("lost", "lost"), Column("windows", "windows", thousands), Column("wrong", "doubled or wrong")]
+    kept += [Column("orders", "orders"), Column("orders_lost", "lost"), Column("unsaid", "unwatched without a word")]
     kept += [Column("blind", "missing without a word"), Column("events", "events", thousands)]
     kept += [Column("other_events", "lost, doubled or other"), Column("no_data", "without data")]
     kept += [Column("away", "store away s", three_digits), Column("asked", "/healthz asked", thousands)]
@@ -98,8 +100,8 @@ def run(store: str, seconds: float) -> list[Row]:
 async def _run(folder: Path, store: str, seconds: float) -> Row:
     (folder / "plant.model").write_bytes((model := make_model()).to_bytes())
     plants, flood, arrived = make_plants(PLANTS), Plant(_FLOOD), Arrived()
-    found, bus = database(folder) if store == "postgresql" else None, broker(folder)
-    if bus is None or (found is None and store == "postgresql"):
+    found, bus = None if store == "sqlite" else database(folder), broker(folder)
+    if bus is None or (found is None and store != "sqlite"):
         raise RuntimeError("there is no mosquitto or no PostgreSQL: install them")
     programs, url = [bus[0], *(found[:1] if found else ())], found[1] if found else f"sqlite:///{folder}/live.db"
     clock = folder / "clock" if clock_library() is not None else None
@@ -111,23 +113,29 @@ async def _run(folder: Path, store: str, seconds: float) -> Row:
                 program.start()
             if found is not None:
                 await answers(url)
-            token, port, config = make_token(url), free_port(), folder / "live.toml"
-            config.write_text(_config([*plants, flood], url, port, bus[1], ports))
-            programs.append(service(folder, config, clock))
-            programs[-1].start()
-            troubles = Troubles(programs, url, clock)
-            load = await _load(plants, flood, seconds, troubles, f"http://127.0.0.1:{port}", token, bus[1])
-            programs[-1].end()
-            kept = await asyncio.to_thread(compared, url, model, [*plants, flood], arrived)
+            token, config = make_token(url), folder / "live.toml"
+            config.write_text(_config([*plants, flood], url, bus[1], ports))
+            reached = [free_port() for _ in range(STORES[store])]
+            services = [service(f"service{k}", folder, config, port, clock) for k, port in enumerate(reached, 1)]
+            programs += services
+            for program in services:
+                program.start()
+            troubles = Troubles(programs, services, url, clock)
+            load, orders = await _load(plants, flood, seconds, troubles, reached, token, bus[1])
+            for program in services:
+                program.end()
+            kept = await asyncio.to_thread(compared, url, model, [*plants, flood], arrived, orders)
         finally:
             for program in reversed(programs):
                 program.end()
-    killed = {f"killed_{program.name}": program.kills for program in programs}
+    killed = Counter({f"killed_{program.name.rstrip('12')}": 0 for program in programs})
+    for program in programs:
+        killed[f"killed_{program.name.rstrip('12')}"] += program.kills
     return {"store": store, "seconds": seconds, **killed, **load, **kept, **troubles.health.judged()}
 
 
-def _config(plants: list[Plant], url: str, port: int, bus: int, ports: tuple[int, int]) -> str:
-    lines = ["[store]", f'url = "{url}"', "[listen]", f"port = {port}"]
+def _config(plants: list[Plant], url: str, bus: int, ports: tuple[int, int]) -> str:
+    lines = ["[store]", f'url = "{url}"']
     lines += ["[alerts]", 'timeout = "10s"', 'first = "1s"', 'longest = "5s"', "tries = 100"]
     lines += ["[alerts.webhooks.hook]", f'url = "http://127.0.0.1:{ports[0]}/"', "[alerts.mails.post]"]
     lines += ['host = "127.0.0.1"', f"port = {ports[1]}", 'tls = "none"']
@@ -141,19 +149,22 @@ def _config(plants: list[Plant], url: str, port: int, bus: int, ports: tuple[int
 
 
 async def _load(
-    plants: list[Plant], flood: Plant, seconds: float, troubles: Troubles, base: str, token: str, bus: int
-) -> Row:
+    plants: list[Plant], flood: Plant, seconds: float, troubles: Troubles, ports: list[int], token: str, bus: int
+) -> tuple[Row, set[tuple[str, int]]]:
     """Send, disturb, and wait until all that was acknowledged is stored."""
     over, headers = asyncio.Event(), {"Authorization": f"Bearer {token}"}
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
-    async with httpx.AsyncClient(headers=headers, timeout=60.0, limits=limits, base_url=base) as client:
-        await _ready(client, PLANTS["mqtt"])
+    bases = [f"http://127.0.0.1:{port}" for port in ports]
+    balanced = Balanced(ports, limits)
+    async with httpx.AsyncClient(headers=headers, timeout=60.0, transport=balanced, base_url=bases[0]) as client:
+        await _ready(bases, headers, PLANTS["mqtt"])
         first = int(time.time()) + 2
         streams, sender = streams_of(plants, first, round(seconds)), Sender(client, first)
         sending = _senders(streams, sender, bus)
         late = [plant for plant in plants if plant.kind == "http"][1:]
-        works = (troubles.jump(over), troubles.fill(over), troubles.ask(base, over))
-        burdens = (sender.flood(flood, over), sender.be_late(late, over), sender.half_open(over))
+        works = (troubles.jump(over), troubles.fill(over), troubles.ask(bases[0], over))
+        burdens = [sender.flood(flood, over), sender.be_late(late, over), sender.half_open(over)]
+        burdens.append(sender.order(late, over))
         more = [asyncio.create_task(work) for work in (*works, *burdens)]
         ended = asyncio.Event()
         keeper = asyncio.create_task(troubles.keep_up(ended))
@@ -166,7 +177,7 @@ async def _load(
         await keeper
     refused = sum(count for status, count in sender.answers.items() if status != 200)
     counts = {"jumps": troubles.jumps if troubles.clock else None, "fills": troubles.fills}
-    return {**counts, "flood_rows": len(flood.acknowledged), "refused": refused, "waiting": waiting}
+    return {**counts, "flood_rows": len(flood.acknowledged), "refused": refused, "waiting": waiting}, sender.orders
 
 
 def _senders(streams: list[Stream], sender: Sender, bus: int) -> list[asyncio.Future[None]]:
@@ -178,15 +189,18 @@ def _senders(streams: list[Stream], sender: Sender, bus: int) -> list[asyncio.Fu
     return [asyncio.ensure_future(work) for work in works]
 
 
-async def _ready(client: httpx.AsyncClient, sources: int) -> None:
-    """Wait until the service listens to the broker, which keeps messages for it from then on."""
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            plants = (await client.get("/api/plants")).json()["plants"]
-            states = [source["state"] for plant in plants for source in plant["sources"].values()]
-            if states.count("running") == sources:
+async def _ready(bases: list[str], headers: dict[str, str], sources: int) -> None:
+    """Wait until the services listen to the broker, which keeps messages for them from then on."""
+    async with httpx.AsyncClient(headers=headers, timeout=60.0) as client:
+        while True:
+            states: list[str] = []
+            with contextlib.suppress(httpx.TransportError):
+                for base in bases:
+                    plants = (await client.get(f"{base}/api/plants")).json()["plants"]
+                    states += [source["state"] for plant in plants for source in plant["sources"].values()]
+            if states.count("running") >= sources:
                 return
-        await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)
 
 
 async def _settled(url: str, plants: list[Plant], end: int) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,30 +18,35 @@ from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Sample
 from eccaht.plants.intake import Seen
 from eccaht.plants.model.model import Model
-from eccaht.service.alerts.outbox import KINDS
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store import Store, schema
+from eccaht.service.store.schema import UNJUDGED
 
 _OPTIONS = PlantOptions(false_alarms="1/30d")
-_DATA = ("no-data", "data-back")  # events that no window shows
+_DATA = ("no-data", "data-back", "acknowledged")  # events that no window shows
+_UNSAID = 20  # windows in a row that were not watched and must have been called so
 _WORDS = ("gap", "late", "no-data")  # events that say that windows are missing
 _NEAR = 60 * SECOND  # by how much the time of such an event may differ from that of the windows
 
 
-def compared(url: str, model: Model, plants: Sequence[Plant], arrived: Arrived) -> Row:
+def compared(
+    url: str, model: Model, plants: Sequence[Plant], arrived: Arrived, orders: Collection[tuple[str, int]]
+) -> Row:
     """Counts of what is as it should be, and of what is not."""
     store = Store(url)
-    found = Counter(dict.fromkeys(("windows", "rows", "lost", "wrong", "blind", "events", "other_events"), 0))
+    found = Counter(dict.fromkeys(("windows", "rows", "lost", "wrong", "blind", "unsaid", "events", "other_events"), 0))
     details: list[str] = []
     with store.read() as connection:
+        obeyed = sa.select(schema.events.c.plant, schema.events.c.number).where(schema.events.c.kind == "acknowledged")
+        kept = {(row.plant, row.number) for row in connection.execute(obeyed)}
+        found["orders"], found["orders_lost"] = len(orders), len(set(orders) - kept)
         box = list(connection.execute(sa.select(schema.outbox)))
         for plant in plants:
             details += _compare(connection, model, plant, found)
-            kinds = sa.select(schema.events.c.number).where(
-                schema.events.c.plant == plant.name, schema.events.c.kind.in_(KINDS)
-            )
-            expected = {(number, name) for number in connection.execute(kinds).scalars() for name in ("hook", "post")}
+            events = connection.execute(sa.select(schema.events.c.document).where(schema.events.c.plant == plant.name))
+            told = [event["number"] for event in events.scalars() if event["notice"] is not None]
+            expected = {(number, name) for number in told for name in ("hook", "post")}
             found["without_alert"] += len(
                 expected ^ {(row.number, row.channel) for row in box if row.plant == plant.name}
             )
@@ -64,6 +69,7 @@ def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Count
     found["wrong"] += sum(_is_wrong(*pair, plant, model) for pair in zip(stored, seen, strict=True))
     found["wrong"] += sum(row.number != number for number, row in enumerate(stored, 1))
     found["blind"] += _blind([row.start for row in stored], lost, reported)
+    found["unsaid"] += _unsaid(stored, reported)
     found["no_data"] += sum(event.document["event"] == "no-data" for event in reported)
     _events(stored, model, [event.document for event in reported], found)
     return [f"{plant.name} lost {sorted(lost)[:100]}"] if lost else []
@@ -102,6 +108,15 @@ def _blind(starts: Sequence[int], lost: set[int], reported: Sequence[Any]) -> in
     words = [event.time for event in reported if event.document["event"] in _WORDS]
     missing = [(a + SECOND, b) for a, b in pairwise(starts) if b - a > SECOND] + [(time, time) for time in lost]
     return sum(not any(a - _NEAR <= time <= b + _NEAR for time in words) for a, b in missing)
+
+
+def _unsaid(stored: Sequence[Any], reported: Sequence[Any]) -> int:
+    """Stretches of windows that were not watched without a word about it."""
+    words = [event.time for event in reported if event.document["event"] == "no-data"]
+    stretches = [
+        [row.start for row in rows] for state, rows in groupby(stored, lambda row: row.state) if state == UNJUDGED
+    ]
+    return sum(not any(s[0] <= time <= s[_UNSAID] for time in words) for s in stretches if len(s) > _UNSAID)
 
 
 def _events(stored: Sequence[Any], model: Model, documents: list[Any], found: Counter[str]) -> None:

@@ -137,10 +137,10 @@ def _other_user() -> str | None:
     return None
 
 
-def service(folder: Path, config: Path, clock: Path | None) -> Program:
-    """The service; clock: a file that says by how much its clock is wrong."""
-    command = [sys.executable, "-m", "eccaht", "serve", "--config", str(config)]
-    return Program("service", folder, command, environment=_wrong_clock(clock) if clock is not None else None)
+def service(name: str, folder: Path, config: Path, port: int, clock: Path | None) -> Program:
+    """A service; clock: a file that says by how much its clock is wrong."""
+    command = [sys.executable, "-m", "eccaht", "serve", "--config", str(config), "--port", str(port)]
+    return Program(name, folder, command, environment=_wrong_clock(clock) if clock is not None else None)
 
 
 def clock_library() -> Path | None:

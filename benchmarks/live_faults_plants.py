@@ -16,6 +16,7 @@ LATENESS = 30  # seconds that windows of MQTT wait for what the broker lost and 
 FAULT, PERIOD, SHIFT = 20, 60, 8.0  # seconds that two sensors are wrong, how often, and by how much
 HOURS_AHEAD = 3  # of a source with a wrong clock, beside a right one
 FLOODED = 20  # rows of a window of the plant that floods
+FROZEN = "http05"  # all of whose sensors repeat their values for a sixth of the time
 _LONE = 20  # seconds between two rows from the future
 _SOON = {"http": 40, "mqtt": 90}  # seconds ahead of a row that waits until the others are there
 _FUTURE = (20 * 3600, 3 * 3600, 48 * 3600)  # seconds ahead of the others; the last is left out, and counted
@@ -75,6 +76,8 @@ def _right(plant: Plant, values: Array, first: int, seconds: int, number: int) -
     for begin in range(10 + int(rng.integers(0, PERIOD - FAULT)), seconds - FAULT, PERIOD):
         wrong = rng.choice(SENSORS, 2, replace=False)
         values[begin : begin + FAULT, wrong] += SHIFT
+    if plant.name == FROZEN:
+        values[seconds // 3 : seconds // 2] = values[seconds // 3]
     rows: list[Rows] = [[((first + j) * SECOND, values[j].round(3))] for j in range(seconds)]
     rows.append([((first + seconds + j) * SECOND, values[seconds + j]) for j in range(_tail(plant))])
     _add_future(plant, rows, values, first, number)
@@ -113,7 +116,7 @@ def too_late(plant: Plant, first: int, count: int, *, old: bool) -> Rows:
     values = readings(count, "late").round(3)
     right = (first + HOURS_AHEAD * 3600) * SECOND
     done = max((time for time in plant.acknowledged if time < right and time % SECOND == 0), default=0)
-    if old or not done:
+    if old or done <= (first + 1) * SECOND:  # so that its first window is complete
         return [((first - 40_000 + k) * SECOND, values[k]) for k in range(count if old else 0)]
     begin, each = done - 105 * SECOND, count // 100
     times = [begin + j * SECOND + (k + 1) * 1000 for j in range(100) for k in range(each)]

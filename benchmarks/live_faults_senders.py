@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import httpx
@@ -23,6 +24,20 @@ _MOST = 100  # seconds of rows in one delivery
 _PAUSE = 0.3
 
 
+class Balanced(httpx.AsyncBaseTransport):
+    """Sends each request to the next of several services, as a load balancer that does not look at them."""
+
+    def __init__(self, ports: Sequence[int], limits: httpx.Limits) -> None:
+        self._turns, self._inner = cycle(ports), httpx.AsyncHTTPTransport(limits=limits)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = request.url.copy_with(port=next(self._turns))
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 @dataclass(eq=False)
 class Sender:
     """Posts to the service, and counts its answers."""
@@ -30,6 +45,7 @@ class Sender:
     client: httpx.AsyncClient
     first: int
     answers: Counter[int] = field(default_factory=Counter)
+    orders: set[tuple[str, int]] = field(default_factory=set)  # that were obeyed: plant and number of the event
 
     async def post(self, plant: Plant, rows: Rows, *, csv: bool = False) -> dict[str, Any]:
         """Deliver rows, again and again until they are acknowledged."""
@@ -43,7 +59,7 @@ class Sender:
                 if answer.status_code == 200:
                     plant.acknowledged.update(time for time, _ in rows)
                     return answer.json()
-                if answer.status_code not in (408, 429, 503):
+                if answer.status_code not in (408, 409, 429, 503):
                     raise RuntimeError(f"{plant.name}: {answer.status_code} {answer.text[:300]}")
             await asyncio.sleep(_PAUSE)
 
@@ -80,6 +96,16 @@ class Sender:
                 plant.old += taken["late"] if old else 0
             number += 1
             await _rest(over, 25.0)
+
+    async def order(self, plants: Sequence[Plant], over: asyncio.Event) -> None:
+        """Acknowledge alarms where there are some, by whichever service is reached."""
+        while not over.is_set():
+            for plant in plants:
+                with contextlib.suppress(httpx.TransportError):
+                    answer = await self.client.post(f"/api/plants/{plant.name}/acknowledge", json={})
+                    if answer.status_code == 200:
+                        self.orders |= {(plant.name, event["number"]) for event in answer.json()["events"]}
+                await _rest(over, 1.0)
 
     async def half_open(self, over: asyncio.Event) -> None:
         """Now and then many connections whose requests never end."""

@@ -22,6 +22,7 @@ JUMPS = (-3600, 3600)  # seconds by which the clock of the service is wrong
 _SHOWN = 3.0  # seconds after which /healthz must show that the store takes no write
 _OVER = 10.0  # seconds after which it must show that it does again
 _FULL = 4096  # bytes that a file may have while the disk is full
+_LONG_AWAY = 45.0  # seconds after which another service has taken the plants
 _LONGEST = 30.0  # seconds that are waited for the service to work again
 # a database whose disk is full says so at every write
 _FUNCTION = """
@@ -53,19 +54,15 @@ class Health:
 
 @dataclass(eq=False)
 class Troubles:
-    """The programs, the service last; url: of the store; clock: the file that says how wrong the service's is."""
+    """The programs, the services among them; url: of the store; clock: the file that says how wrong theirs is."""
 
     programs: Sequence[Program]
+    services: Sequence[Program]
     url: str
     clock: Path | None
     health: Health = field(default_factory=Health)
     jumps: int = 0
     fills: int = 0
-
-    @property
-    def service(self) -> Program:
-        """The service."""
-        return self.programs[-1]
 
     async def kill(self, client: httpx.AsyncClient, end: float) -> None:
         """Kill one, sometimes two at once, and bring them back; the service is brought back by who keeps it up.
@@ -83,7 +80,7 @@ class Troubles:
             killed = time.monotonic()
             await asyncio.sleep(float(rng.uniform(0.2, 3.0)))
             for victim in victims:
-                if victim.name != "service":
+                if victim not in self.services:
                     victim.start()
                 if victim.name == "database":
                     self.health.away.append((killed, time.monotonic()))
@@ -115,14 +112,15 @@ class Troubles:
                 least, most = 10.0, 30.0
 
     async def _limit(self, seconds: float) -> tuple[float, float]:
-        pid, begun = self.service.pid or 0, time.monotonic()
+        (service,) = self.services
+        pid, begun = service.pid or 0, time.monotonic()
         if not pid:
             raise ProcessLookupError
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FULL, resource.RLIM_INFINITY))
-        while time.monotonic() - begun < seconds and self.service.pid == pid:
+        while time.monotonic() - begun < seconds and service.pid == pid:
             await asyncio.sleep(0.1)
         ended = time.monotonic()
-        if self.service.pid == pid:
+        if service.pid == pid:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         return begun, ended
 
@@ -148,11 +146,20 @@ class Troubles:
                 await asyncio.sleep(0.5)
 
     async def keep_up(self, over: asyncio.Event) -> None:
-        """Start the service again whenever it has ended, as systemd would."""
+        """Start a service again whenever it has ended, as systemd would; a second one stays away longer at times."""
+        rng, due = rng_for(0, "restarts"), dict[str, float]()
         while not over.is_set():
-            if not self.service.runs:
-                self.service.start()
+            for k, service in enumerate(self.services):
+                if service.runs:
+                    due.pop(service.name, None)
+                elif time.monotonic() >= due.setdefault(service.name, time.monotonic() + _away(rng, k)):
+                    service.start()
             await asyncio.sleep(1.0)
+
+
+def _away(rng: np.random.Generator, number: int) -> float:
+    """Seconds for which a service stays away: the first one none, others sometimes until they count as dead."""
+    return _LONG_AWAY if number and rng.random() < 0.3 else 0.0
 
 
 def set_clock(file: Path, seconds: int) -> None:

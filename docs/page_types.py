@@ -24,7 +24,7 @@ _HEAD = """// @ts-check
  * @typedef {Incident["severity"]} Severity
  * @typedef {Plant["still"]} Still
  * @typedef {(number | null)[]} Curve
- * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
+ * @typedef {{plant: string, time: string, evidence: number | null, state: Evidence["state"][number]}} WindowMessage
  * @typedef {{plant: string, document: EventDocument}} EventMessage
  * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
 """

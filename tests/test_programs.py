@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +74,30 @@ for defer in (True, False):
         seen = sum("detector_intensity" in data for data in events)
         print("deferred" if defer else "immediate", policy.n_readings, seen)
 """
+
+
+def lines(directory: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the server answers before it is killed."""
+    sent = "".join(json.dumps(request) + "\n" for request in requests)
+    command = [sys.executable, str(PROGRAMS / "line_server.py")]
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, cwd=directory, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_program_in_another_language_drives_a_search(tmp_path: Path) -> None:
+    """The server is a new process for each reading, each reading is sent twice, and bad lines change nothing."""
+    stop = False
+    while not stop:
+        asked, again, _ = lines(tmp_path, {"do": "ask"}, {"do": "ask"}, {"do": "tell", "number": 99, "reading": 0.0})
+        assert asked == again
+        told = {"do": "tell", "number": asked["number"], "reading": 4.0 * asked["weights"].get("tank", 0.0)}
+        bad, first, second = lines(tmp_path, told | {"reading": "high"}, told, told)
+        assert "error" in bad
+        assert first == second
+        stop = first["should_stop"]
+    (decision,) = lines(tmp_path, {"do": "decision"})
+    assert decision["names"] == ["tank"]
+    assert decision["confidence"] > 0.95
 
 
 @pytest.mark.parametrize("name", ["switch_matrix", "network_paths"])

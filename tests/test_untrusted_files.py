@@ -40,11 +40,14 @@ def test_many_hostile_files(kind: str, count: int, seed: int) -> None:
     assert faults(kind, count, seed) == ""
 
 
-@pytest.mark.parametrize("command", ["drill", "identify", "limits"])
+@pytest.mark.parametrize("command", ["drill", "identify", "count-errors"])
 def test_pipes_and_devices_are_no_models(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "data.csv").write_text("time,a,b\n")
-    more = ["--data", str(tmp_path / "data.csv")] if command == "identify" else []
+    more = {
+        "identify": ["--data", str(tmp_path / "data.csv")],
+        "count-errors": ["--anomalies", "1", "--shift", "2"],
+    }.get(command, [])
     for path in (str(tmp_path / "pipe"), "/dev/zero"):
         model = [path] if command == "drill" else ["--model", path]
         assert run([command, *model, *more]) == 2

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eccaht.checks.policy import CHECKS
-
 # a composed policy and one with ask and tell, in a file of their own with a helper beside it
 LAB = '''
 import numpy as np
@@ -58,8 +56,3 @@ def write_lab(folder: Path, name: str = "lab") -> Path:
     path = folder / f"{name}.py"
     path.write_text(LAB)
     return path
-
-
-def all_but(check: str) -> dict[str, str]:
-    """What `check_policy` is to skip so that one check is left."""
-    return {name: "another" for name in CHECKS if name != check}

@@ -26,7 +26,7 @@ from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.posterior import PseudoLikelihood
 from eccaht.streams.shifts import ShiftPrior
 from eccaht.streams.stopping import Never
-from tests.checks.own import all_but
+from tests.checks.capabilities import all_but, check_fully
 
 
 class Loudest(Chooser):
@@ -68,7 +68,7 @@ def test_checks_can_be_left_out_and_called_alone() -> None:
     with pytest.raises(ValueError, match="colour"):
         check_policy("hds", skip={"colour": "none"})
     small = Problem(families.identity(8), shift=3.0, n_anomalies=1, budget=0.1)
-    assert check_policy(composed, problem=small, skip=all_but("sound")) == all_but("sound")
+    assert check_fully(composed, problem=small, skip=all_but("sound")) == all_but("sound")
 
 
 def refusing(problem: Problem, seed: int) -> Policy:  # noqa: ARG001
@@ -283,7 +283,7 @@ def test_a_broken_policy_fails_with_what_is_wrong(check: str, word: str, build: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(CheckFailure, match=f"^.*{word}.*$"):
-            check_policy(build, skip=all_but(check))
+            check_fully(build, skip=all_but(check))
 
 
 def test_a_chooser_with_a_memory_that_is_not_saved_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("taken").write_text("kept")
-    monkeypatch.setattr(fig1, "watch", lambda _: pytest.fail("work began before the input was checked"))
+    monkeypatch.setattr(fig1, "trace", lambda _: pytest.fail("work began before the input was checked"))
     refused(arguments, capsys)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
@@ -58,7 +58,7 @@ def test_errors_of_the_library_are_one_line(
     def fail(seed: int) -> None:  # noqa: ARG001
         raise error
 
-    monkeypatch.setattr(fig1, "watch", fail)
+    monkeypatch.setattr(fig1, "trace", fail)
     err = refused(["demo", "--out", str(tmp_path)], capsys)
     assert len(err) > len("eccaht: \n")
     assert "Errno" not in err
@@ -70,13 +70,13 @@ def test_interrupting_is_one_line_and_exit_code_130(
     def interrupt(seed: int) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fig1, "watch", interrupt)
+    monkeypatch.setattr(fig1, "trace", interrupt)
     assert run(["demo", "--out", str(tmp_path)]) == 130
     assert capsys.readouterr().err == "eccaht: interrupted\n"
 
 
 def test_mistakes_of_the_programmer_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fig1, "watch", lambda: None)  # takes no seed
+    monkeypatch.setattr(fig1, "trace", lambda: None)  # takes no seed
     with pytest.raises(TypeError):
         run(["demo", "--out", str(tmp_path)])
 

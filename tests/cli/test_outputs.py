@@ -37,7 +37,7 @@ FILES: dict[str, tuple[list[str], dict[str, str], list[str]]] = {
         {"--state": ".state", "--log": ".jsonl"},
         ["plant.model", "a.csv"],
     ),
-    "compare": (["--covariance", "S.npy"], {"--plot": ".png"}, ["S.npy"]),
+    "compare": ([], {"--plot": ".png"}, []),
 }
 CASES = [(command, option) for command, (_, options, _) in FILES.items() for option in options]
 # command -> its arguments before the directory, and a file that it writes there
@@ -50,7 +50,7 @@ DIRECTORIES = {
     "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
     "water": (["water", "--out"], "history.csv"),
 }
-READ_ONLY = {"policies", "limits", "count-errors", "session"}  # or what they read, which they keep up to date
+READ_ONLY = {"policies", "count-errors"}
 SERVICE = {"serve", "token", "store"}  # write a store: tests/service looks at them
 
 
@@ -202,7 +202,7 @@ LOST: dict[str, tuple[list[str], str, list[str]]] = {
     "demo": (["demo", "--out", "d"], "Named ", ["d/fig1.pdf"]),
     "incidents": (
         ["incidents", "PLANT/servers", "--runs", "2", "--jobs", "1", "--methods", "z-mean", "--out", "d"],
-        "servers: 1 entity",
+        "servers: 1 part",
         ["d/summary.csv"],
     ),
 }
@@ -290,23 +290,6 @@ def test_results_that_cannot_be_written_are_named(
         assert run(["report", "results"]) == 1
     assert "eccaht: cannot write results/claims/verdicts.csv" in capsys.readouterr().err
     assert not [*Path().rglob("*.part")]
-
-
-# -- memory -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["compare", "--streams", "100000000"],
-        ["compare", "--family", "rbf", "--streams", "100000000", "--policies", "ecc-aht"],
-        ["compare", "--runs", "1000000000000"],
-        ["count-errors", "--family", "toeplitz", "--streams", "100000000", *SEARCH],
-    ],
-)
-def test_what_cannot_fit_is_refused_at_once(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*arguments, "--jobs", "2"]) == 2
-    assert "memory" in capsys.readouterr().err
 
 
 def test_results_that_are_listed_once_are_kept_from_every_file(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eccaht.base.files import exclusive
 from eccaht.cli.main import run
 from eccaht.cli.watch_outlets import Commands, Log
 from eccaht.plants.model.model import load_model
@@ -328,3 +329,25 @@ def test_the_rate_says_what_it_rests_on_and_what_it_costs(place: Path) -> None:
     rare = rate_line(PlantWatch(model, false_alarm_every=1e6))
     assert "can carry one in 3.33 hours" in rare
     assert "smallest step" in rare
+
+
+def test_a_recording_that_stops_to_move_is_not_watched_from_then_on(place: Path, tmp_path: Path) -> None:
+    header, *rows = lines()
+    first = 30 * 5
+    still = rows[first].partition(",")[2]
+    frozen = [f"{row.partition(',')[0]},{still}" for row in rows[first:]]
+    (tmp_path / "frozen.csv").write_text("\n".join([header, *rows[:first], *frozen]) + "\n")
+    log = tmp_path / "log"
+    assert run(command(place, str(tmp_path / "frozen.csv"), "--log", str(log))) == 0
+    found = [event["text"] for event in logged(log) if event["event"] in ("no-data", "data-back")]
+    assert found == ["no data: nothing moves: every sensor repeats its value: check its source"]
+
+
+def test_a_second_watch_on_the_same_state_is_refused(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = fresh(place, tmp_path / "a.state")
+    with exclusive(Path(f"{state}.lock"), "not here"):
+        said = refused(command(place, "record.csv", "--state", state), capsys)
+    assert said == f"eccaht: --state {state} is in use by another watch: end that one, or give another file\n"
+    assert run(command(place, "record.csv", "--state", state)) == 0

@@ -55,7 +55,8 @@ def test_an_alarm_goes_out_once_and_so_does_its_end(tmp_path: Path) -> None:
 
 
 def test_every_action_says_who_what_when_and_where(tmp_path: Path) -> None:
-    with running("sqlite", tmp_path, options={"false_alarms": "1/2000w"}) as service:
+    security = {"sources": True}
+    with running("sqlite", tmp_path, options={"false_alarms": "1/2000w"}, security=security) as service:
         deliver(service, 0, 50)
         base, operate = f"/api/plants/{PLANT}", service.headers["operate"]
         source = {"kind": "sql", "url": "postgresql://u:hunter2@h/d", "table": "t"}

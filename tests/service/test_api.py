@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -282,3 +284,28 @@ def test_a_healthy_sensor_that_is_shelved_is_not_silent(kind: str, tmp_path: Pat
         assert (list(now["shelved"]), now["windows"]) == (["c"], 59)
         assert (now["state"], now["severity"], now["suspects"]) == ("quiet", None, [])
         assert now["still"] == {"stuck": [], "silent": [], "range": []}
+
+
+def test_the_alert_rules_find_the_plants_in_alarm_and_those_that_nobody_watches(tmp_path: Path) -> None:
+    """Prometheus' own tool judges the rules by the numbers that the service gives of three plants."""
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("there is no promtool: apt-get install prometheus")
+    rules = Path(__file__).parents[2] / "deploy" / "alerts.yml"
+    series, expected = [], []
+    for plant, state in {"mill": "alarm", "kiln": "quiet", "pump": "no-data"}.items():
+        series.append({"series": f'eccaht_state{{plant="{plant}",state="{state}"}}', "values": "1x20"})
+        series.append({"series": f'eccaht_no_data{{plant="{plant}"}}', "values": f"{int(state == 'no-data')}x20"})
+    for name, labels in {
+        "PlantInAlarm": {"plant": "mill", "state": "alarm"},
+        "PlantWithoutData": {"plant": "pump"},
+    }.items():
+        text = re.search(rf'alert: {name}.*?summary: "(.*?)"', rules.read_text(), re.DOTALL)
+        assert text is not None
+        summary = text[1].replace("{{ $labels.plant }}", labels["plant"])
+        alert = {"exp_labels": {"severity": "warning", **labels}, "exp_annotations": {"summary": summary}}
+        expected.append({"eval_time": "10m", "alertname": name, "exp_alerts": [alert]})
+    tests = [{"interval": "1m", "input_series": series, "alert_rule_test": expected}]
+    (tmp_path / "test.yml").write_text(json.dumps({"rule_files": [str(rules)], "tests": tests}))
+    for arguments in (["check", "rules", str(rules)], ["test", "rules", str(tmp_path / "test.yml")]):
+        found = subprocess.run([promtool, *arguments], capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout + found.stderr

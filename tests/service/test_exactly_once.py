@@ -180,6 +180,7 @@ def test_the_windows_are_those_of_the_library(store: Store) -> None:
 
     prepared = model.prepare(Arrays(values, times, plants.NAMES, zone="UTC"))
     session, events = Session(PlantWatch(model, false_alarm_every=2000.0)), list[Event]()
+    session.notices.on = True
     for sample in itertools.islice(prepared.samples(), WINDOWS - 1):  # the service does not know that it ends
         events += session.take(sample, model.clock)
     found = undisturbed(store, [plants.rows_of(times[k : k + 7], values[k : k + 7]) for k in range(0, 360, 7)], 0.0)
@@ -219,3 +220,33 @@ def test_orders_survive_a_kill(store: Store) -> None:
     with store.read() as connection:
         orders = list(connection.execute(sa.select(schema.audit.c.document).where(schema.audit.c.action == "order")))
     assert [order.document["order"] for order in orders] == ["acknowledge", "shelve d 1h"]
+
+
+def test_late_readings_rewrite_nothing_and_are_known_after_a_restart(store: Store) -> None:
+    """A hundred rows too late are stored as what they are, beside windows of many readings that stay as they were."""
+    times, values = plants.recording(120)
+    late = plants.rows_of(times[:400:4] + np.timedelta64(1, "us"), values[:400:4])
+
+    def seen() -> list[bytes]:
+        with store.read() as connection:
+            windows = schema.windows.c
+            return list(connection.execute(sa.select(windows.seen).order_by(windows.start)).scalars())
+
+    async def run() -> list[tuple[int, int]]:
+        engine, found = await with_plant(store, 0.0), []
+        await engine.submit("p", plants.rows_of(times, values), source="test")
+        before = seen()
+        for _ in range(2):
+            taken = await engine.submit("p", late, source="test")
+            found.append((taken.late, taken.duplicate))
+            await abandoned(engine)
+            engine = await begun(store)
+        await engine.stop()
+        assert seen() == before
+        return found
+
+    assert asyncio.run(run()) == [(100, 0), (0, 100)]
+    with store.read() as connection:
+        contents = connection.execute(sa.select(schema.late_readings.c.seen)).scalars().all()
+    assert len(contents) == 100
+    assert sum(map(len, contents)) <= 100 * 16

@@ -145,3 +145,23 @@ def test_a_full_disk_is_seen_and_so_is_its_end(full: Program) -> None:
     grow_to(full, resource.RLIM_INFINITY)
     assert send(full, 100) == 200
     eventually(lambda: full.get("/healthz").status_code == 200)
+
+
+def test_a_table_that_takes_no_rows_is_seen_and_so_is_its_end(service: Service) -> None:
+    """Whatever the error of the database is called."""
+    times, values = plants.recording(12)
+    rows = [{"time": f"{time}Z", "values": {"a": row[0]}} for time, row in zip(times.astype(str), values, strict=True)]
+
+    def post() -> int:
+        return service.client.post("/api/plants/p/rows", json=rows, headers=service.headers["ingest"]).status_code
+
+    windows, prefix = "windows", "" if service.store.is_sqlite else f"{service.app.state.settings.store.schema_name}."
+    with service.store.begin() as connection:
+        connection.execute(sa.text(f"ALTER TABLE {prefix}{windows} RENAME TO gone"))
+    assert post() == 503
+    code, found = asked(service)
+    assert (code, found["status"]) == (503, "broken")
+    with service.store.begin() as connection:
+        connection.execute(sa.text(f"ALTER TABLE {prefix}gone RENAME TO windows"))
+    assert post() == 200
+    assert asked(service)[0] == 200

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from eccaht.plants import Event, Hearing
 from eccaht.plants.intake import Rows
-from eccaht.plants.watch.events import Event, Hearing
 from eccaht.service.alerts.outbox import rows_for
 from eccaht.service.rows import Busy
 from eccaht.service.runtime import engine as engines
@@ -151,6 +151,28 @@ def test_a_plant_all_of_whose_rows_are_ahead_of_the_clock_says_so(store: Store) 
     assert (view.held, view.late, view.ahead) == (120, 0, 0)  # none of them is lost
 
 
+def test_a_new_plant_whose_rows_are_ahead_of_this_machine_says_that_they_wait(store: Store) -> None:
+    """As where the clock of the service is behind, from the first row on; and after a restart."""
+    times, values = plants.recording(40)
+    ahead = np.datetime64("now", "us") - times[0] + 2 * HOURS
+
+    async def run() -> list[PlantView]:
+        engine, found = await with_plant(store), []
+        for first in (0, 20):
+            for rows in parts(first, first + 20, values, times + ahead):
+                await engine.submit("p", rows, source="test")
+            found.append(engine.view("p"))
+            await abandoned(engine)
+            engine = await begun(store)
+        await engine.stop()
+        return found
+
+    first, second = asyncio.run(run())
+    assert (first.shown, first.held) == ("no-data", 80)
+    assert "in the future and wait" in str(first.no_data)
+    assert (second.held, second.windows) == (160, 0)
+
+
 def test_silence_is_reported_once_and_ends_with_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "LISTENED", 0.001)
     times, values = plants.recording(40)
@@ -174,7 +196,7 @@ def test_silence_is_reported_once_and_ends_with_rows(store: Store, monkeypatch: 
     silence, back = events(store, "no-data", "data-back")
     last = "2026-03-01 08:00:19.500000"  # of the rows that were sent
     assert silence[1] == f"no data: no row since {last}: check what sends them"
-    assert back == ("data-back", "data back: rows come in time again")
+    assert back == ("data-back", "data back: the plant is watched again")
 
 
 def test_silence_is_counted_from_the_last_row_in_time() -> None:

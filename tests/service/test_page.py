@@ -148,12 +148,16 @@ def test_the_present_state_becomes_the_new_normal(service: Service, pages: Pages
     expect(dialog).to_have_count(0)
     service.send("changed", 60, ("TT-101",))
     expect(page.locator(".alarm-box")).to_have_count(0)
-    expect(page.locator(".plant-head")).to_contain_text("normal")
+    head = page.locator(".plant-head")
+    expect(head).to_contain_text("Called normal by an operator: TT-101 +1")
     expect(page.locator("section", has_text="Incidents").first).to_contain_text("returned to normal, not acknowledged")
     page.locator("section", has_text="Incidents").get_by_role("link").first.click()
     expect(page.locator(".over-box li")).to_have_text(
         re.compile(r"^TT-101 read 1\d(\.\d)? higher than the other sensors predicted, from .* to 2026-03-01 08:0.*\.$")
     )
+    page.go_back()
+    head.get_by_role("button", name="Take the last one back").click()
+    expect(head).not_to_contain_text("Called normal")
 
 
 def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages, operator: str, tmp_path: Path) -> None:
@@ -183,11 +187,11 @@ def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, op
     service.send("blind", 3)
     service.skip("blind", -150)
     service.send("blind", 60)
-    expect(page.get_by_role("heading", level=1)).to_contain_text("no data")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("not watched")
     expect(page.locator(".alarm-box")).to_contain_text("60 of the last 70 rows came too late for their windows")
     overview = pages.open(operator, "#/")
-    expect(row_of(overview, "blind")).to_contain_text("no data")
-    expect(overview.get_by_role("button", name="1 without data")).to_be_enabled()
+    expect(row_of(overview, "blind")).to_contain_text("not watched")
+    expect(overview.get_by_role("button", name="1 not watched")).to_be_enabled()
     pages.excuse("/api/plants/blind/")  # the overview may ask for it once more
     service.remove("blind")
 

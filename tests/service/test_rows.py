@@ -209,6 +209,15 @@ def test_a_sensor_that_the_model_does_not_have_may_hold_anything(door: Door) -> 
     assert one(table) == 1.5
 
 
+def test_a_leap_second_is_the_first_of_the_next_minute(door: Door) -> None:
+    """In JSON as in CSV."""
+    found = [
+        door.by_http(b'{"time": "2016-12-31T23:59:60Z", "Druck": 3}', JSON),
+        door.by_http(b"time,Druck\n2016-12-31T23:59:60Z,3\n", CSV),
+    ]
+    assert [str(rows.times[0]) for rows in found if isinstance(rows, Rows)] == ["2017-01-01T00:00:00.000000"] * 2
+
+
 def test_keys_can_be_named(door: Door) -> None:
     row = {"when": ISO, "sensor": "Druck", "v": 3, "q": "good"}
     how = {"time_key": "when", "value_key": "v", "quality_key": "q"}

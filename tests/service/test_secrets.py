@@ -231,7 +231,7 @@ def test_a_service_with_sources_that_fail_shows_no_secret(
 ) -> None:
     admin: dict[str, str]
     texts: list[str] = []
-    with running("sqlite", tmp_path) as service:
+    with running("sqlite", tmp_path, security={"sources": True}) as service:
         admin, port = service.headers["admin"], CLOSED
         taken: dict[str, Any] = {}
         for k, document in enumerate(given_to_sources(secret, port)):
@@ -274,7 +274,7 @@ def test_what_was_read_with_hidden_secrets_cannot_be_sent_back(tmp_path: Path) -
         "bus": {"kind": "kafka", "servers": "127.0.0.1:1", "topic": "t", "options": {"sasl.password": "moss"}},
         "log": {"kind": "file", "path": "rows***.csv"},
     }
-    with running("sqlite", tmp_path, options={"sources": sources}) as service:
+    with running("sqlite", tmp_path, options={"sources": sources}, security={"sources": True}) as service:
         read = service.client.get(f"/api/plants/{PLANT}", headers=service.headers["admin"]).json()["options"]
         back = {"model": service.digest, **read}
 
@@ -326,3 +326,16 @@ def test_neither_a_sent_nor_a_failed_alert_shows_a_secret(secret: str, logs: pyt
         asyncio.run(mail_channel(port=server.port, user=secret, password=secret).send(MESSAGE))
     for text in (logs.text, str(hook.value), str(mail.value)):
         assert leaks(secret, text) is None
+
+
+def test_a_token_sets_no_source_unless_the_settings_let_it(tmp_path: Path) -> None:
+    """A source connects from the service's own machine to whatever it names, and reads its files."""
+    sources = {"s": {"kind": "sql", "url": "postgresql://127.0.0.1:1/d", "table": "t"}}
+    for allowed in (False, True):
+        (place := tmp_path / str(allowed)).mkdir()
+        with running("sqlite", place, security={"sources": allowed}) as service:
+            put = {"model": service.digest, "sources": sources}
+            path, admin = f"/api/plants/{PLANT}", service.headers["admin"]
+            answer = service.client.request("PUT", path, json=put, headers=admin)
+            assert answer.status_code == (200 if allowed else 403)
+            assert bool(service.app.state.engine.view(PLANT).options.sources) == allowed

@@ -23,7 +23,7 @@ ROWS = f"/api/plants/{PLANT}/rows"
 
 @pytest.fixture(scope="module", params=stores.KINDS)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(request.param, tmp_path_factory.mktemp("service"), security={"logins": 1e6}) as made:
+    with running(request.param, tmp_path_factory.mktemp("service"), security={"logins": 1e6, "sources": True}) as made:
         yield made
 
 

@@ -220,8 +220,8 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
                 cluster.send(topic, plant, {"time": time, "values": dict(zip(recorded.NAMES, row, strict=True))})
         cluster.producer.flush(60)
 
-    async def begun(store: Store) -> tuple[Runtime, Feeds]:
-        engine = Runtime(store, Settings(sources={"bus": document}))
+    async def begun(store: Store, port: int) -> tuple[Runtime, Feeds]:
+        engine = Runtime(store, Settings(sources={"bus": document}, listen={"port": port}))
         await engine.start()
         if not engine.views():
             digest, _ = await engine.add_model(recorded.content(), "plant.model", "test")
@@ -231,10 +231,9 @@ async def two_engines(cluster: Cluster, topic: str, folder: Path) -> tuple[Kept,
         await feeds.start()
         return engine, feeds
 
-    with stores.located("sqlite", folder) as (url, _), closing(Store(url)) as store, closing(Store(url)) as same:
-        store.prepare()
-        one, feeds = await begun(store)
-        two, others = await begun(same)
+    with stores.opened("postgresql", folder) as store, closing(Store(stores.POSTGRES, store._schema)) as same:
+        one, feeds = await begun(store, 1)
+        two, others = await begun(same, 2)
         await one.submit("direct", rows, source="test")
         sent = 0
         async with asyncio.timeout(60):

@@ -27,7 +27,6 @@ _LONGEST = 366 * 86400.0
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
 _LONGEST_NUMBER = 18  # digits of a row's
-_DAY = 86_400_000_000
 _SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
 DIFFERENT = "different offsets"  # in place of the zone of a file
 _YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
@@ -246,20 +245,6 @@ class Clock:
         starts = (times + own) // step * step - own
         since = np.concatenate([[np.iinfo(np.int64).min], changes])[place]
         return np.maximum(starts, since)
-
-    def since_midnight(self, times: Times) -> NDArray[np.float64] | None:
-        """Seconds since the local midnight before each time; None where rows have no times.
-
-        >>> Clock("+02:00").since_midnight(np.array(["2024-05-01T23:00"], dtype="datetime64[us]"))
-        array([3600.])
-        """
-        if self.row_interval is not None:
-            return None
-        local = times.astype("datetime64[us]").astype(np.int64)
-        if self.zone is not None and self.zone != "UTC" and len(local):
-            changes, offsets = _changes(self.zone, local)
-            local = local + offsets[np.searchsorted(changes, local, side="right")]
-        return np.asarray(local % _DAY / _SECOND)
 
     def to_utc(self, local: Microseconds, before: int | None = None) -> tuple[Microseconds, list[str]]:
         """Local times in the order of their rows as UTC, and what a user should know of it.

@@ -322,7 +322,7 @@ def _parsed(text: bytes, size: int) -> Any:
     """The header of a file of this size: values of JSON, few enough, each key once, all numbers finite."""
     if len(text) > _LARGEST_HEADER or sum(map(text.count, b",[{")) > _VALUES + size // _BYTES_PER_VALUE:
         raise ValueError("its header holds more than eccaht writes")
-    document = strict_json(text)
+    document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
     level = [document]
     for _ in range(_DEEPEST):
         inner = (value.values() if isinstance(value, dict) else value for value in level)
@@ -330,11 +330,6 @@ def _parsed(text: bytes, size: int) -> Any:
     if level:
         raise ValueError(f"its header is more than {_DEEPEST} levels deep")
     return document
-
-
-def strict_json(text: bytes) -> Any:
-    """Values of JSON in which no key stands twice and every number is finite."""
-    return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Conformance suites that users run on their own parts: policies, covariances, posteriors, watches, sources.
+"""Conformance suites that users run on their own parts: policies, covariances, posteriors, sources.
 
 >>> from eccaht import checks, families
 >>> checks.check_covariance(families.toeplitz(8, rho=0.5))
@@ -13,4 +13,3 @@ from eccaht.checks.policy import check_policy as check_policy
 from eccaht.checks.posterior import check_posterior as check_posterior
 from eccaht.checks.source import check_source as check_source
 from eccaht.checks.suite import CheckFailure as CheckFailure
-from eccaht.checks.watch import check_watch as check_watch

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from unittest import SkipTest
 
 import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.checks.suite import by_name, require, require_close, require_equal, require_refused, run_all
-from eccaht.streams import Covariance, Dense, Problem, Simulator, make_policy, pair_design, with_ridge
+from eccaht.streams import Covariance
 
 _LARGEST = 2000  # streams whose full matrix is formed
 _DRAWS = 2000
 
 
 def check_covariance(operator: Covariance, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Check that an operator does what its dense matrix does, and works in a search and with a ridge.
+    """Check that an operator does what its dense matrix does.
 
     skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
     first property that does not hold raises CheckFailure. Use a small instance: its full matrix is formed.
 
     >>> from eccaht.streams.covariance import AR1
     >>> check_covariance(AR1(1, rho=0.5))
-    {'search': 'a search needs at least two streams'}
+    {}
     """
     if operator.size > _LARGEST:
         raise ValueError(f"the full matrix of {operator.size} streams is too large: check at most {_LARGEST} streams")
@@ -136,35 +135,6 @@ def _parameters(operator: Covariance) -> None:
     require_equal(again.dense(), operator.dense(), "the operator built again from parameters() is another one")
 
 
-def _search(operator: Covariance) -> None:
-    """A pair design is that of the dense matrix, and a search finds a strong anomaly."""
-    K = operator.size
-    if K < 2:
-        raise SkipTest("a search needs at least two streams")
-    shift = 6.0 * np.sqrt(operator.diagonal())
-    problem = Problem(operator, shift=shift, n_anomalies=1, budget=2.0 / float(shift.min()))
-    exact = pair_design(problem.replace(covariance=Dense(operator.dense())), 0, K - 1).information
-    found = pair_design(problem, 0, K - 1).information
-    require_close(found, exact, "the information of a pair design differs from that with the dense matrix", 1e-6, 1e-3)
-    policy, world = make_policy("ecc-aht", problem, stopping=None), Simulator(problem, anomalies=[K // 2])
-    for _ in range(40):
-        policy.tell(policy.ask(), world.measure(policy.ask()))
-    require_equal(policy.decision, [K // 2], "ecc-aht does not find an anomaly of 6 deviations in 40 measurements")
-
-
-def _ridge(operator: Covariance) -> None:
-    """S + a I has the ridge on its diagonal, and its own operations agree."""
-    a = 0.3 * float(operator.diagonal().mean())
-    try:
-        ridged = with_ridge(operator, a)
-    except ValueError as error:
-        raise SkipTest(str(error)) from None
-    expected = operator.dense() + a * np.eye(operator.size)
-    require_close(ridged.dense(), expected, f"with a ridge of {a:.3g} dense() is not S + a I")
-    for check in (_diagonal, _matvec, _quad, _solve, _eigenvalues, _color):
-        check(ridged)
-
-
 def _vectors(operator: Covariance) -> list[Array]:
     """One vector, and several as columns."""
     rng = np.random.default_rng(0)
@@ -177,6 +147,5 @@ def _overwrite(result: object) -> None:
 
 
 CHECKS = by_name(
-    *(_dense, _diagonal, _column, _matvec, _quad, _solve, _eigenvalues, _color, _sample),
-    *(_inputs, _parameters, _search, _ridge),
+    *(_dense, _diagonal, _column, _matvec, _quad, _solve, _eigenvalues, _color, _sample, _inputs, _parameters)
 )

@@ -14,15 +14,6 @@ from unittest import SkipTest
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.checks.capabilities import (
-    batches,
-    exact_lead,
-    late_readings,
-    other_problems,
-    posterior,
-    unavailable,
-    unusual_readings,
-)
 from eccaht.checks.sound import require_measurement, require_sound
 from eccaht.checks.suite import (
     CheckFailure,
@@ -46,8 +37,6 @@ def check_policy(
 ) -> dict[str, str]:
     """Check a policy: build(problem, seed) makes it; a name of the catalogue will do.
 
-    What it declares in `can` is tried, and what it declares that it cannot do must be refused in one line.
-
     problem: the one to check it on; by default 32 correlated streams, or independent ones if the policy refuses those.
     skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
     first property that does not hold raises CheckFailure.
@@ -55,10 +44,10 @@ def check_policy(
     >>> check_policy("round-robin")
     {}
     """
-    return run_all(CHECKS, skip, *_prepared(build, problem))
+    return run_all(CHECKS, skip, *prepared(build, problem))
 
 
-def _prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Problem]:
+def prepared(build: Build | str, problem: Problem | None) -> tuple[Build, Problem]:
     """Return a function that builds the policy, and a problem that it takes."""
     make = partial(_made, build) if isinstance(build, str) else build
     covariances = families.toeplitz(32, rho=0.6), families.identity(32)
@@ -280,7 +269,4 @@ def _finds(policy: Policy, world: Simulator) -> bool:
     return right > 0
 
 
-CHECKS = by_name(
-    *(_same_seed, _reading, _sound, _tell_any, _relabelling, _saving, _bad_readings, _strong_anomalies),
-    *(batches, late_readings, unavailable, unusual_readings, other_problems, posterior, exact_lead),
-)
+CHECKS = by_name(*(_same_seed, _reading, _sound, _tell_any, _relabelling, _saving, _bad_readings, _strong_anomalies))

@@ -9,9 +9,7 @@ import typer
 from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.cli import output as common
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import (
-    STREAMS,
     check_outputs,
     deliver,
     option,
@@ -20,10 +18,10 @@ from eccaht.cli.output import (
     show_mean,
     shown_progress,
 )
-from eccaht.cli.problems import check_memory, family_noise, parse_list, read_covariance
+from eccaht.cli.problems import family_noise, parse_list
 from eccaht.research.experiments import comparison
 from eccaht.research.experiments.comparison import Records, Row
-from eccaht.streams import Covariance, Problem, policy_names
+from eccaht.streams import Problem, policy_names
 
 _HEADER = ("policy", "first", "", "", "for good", "", "", "final F1", "", "us/step")
 
@@ -33,13 +31,11 @@ def compare(
     streams: common.Streams = None,
     anomalies: Annotated[int, option("N", "How many are anomalous.", min=1)] = 5,
     rho: common.Rho = None,
-    covariance: Annotated[Path | None, option("FILE", "A matrix (.npy or .csv) instead of a family.")] = None,
     shift: Annotated[str, option(None, "Size of an anomaly (noise of a stream: 1), or K of them with commas.")] = "3",
     budget: common.Budget = 5.0,
     policies: Annotated[str, option("NAMES", "Names with commas between, or all.")] = "all",
-    import_: Imports = None,
     runs: common.Runs = 20,
-    horizon: Annotated[int, option("N", "Measurements in a run.", min=1)] = 500,
+    horizon: Annotated[int, option("N", "Measurements in a run.", min=1, max=1_000_000)] = 500,
     seed: common.Seed = 0,
     jobs: common.Jobs = None,
     as_json: common.Json = False,
@@ -51,16 +47,11 @@ def compare(
     processor time of a step. A run of joint, joint-pair or exact ends once its set is right and leads every swap by 50
     nats; the rest of its measurements count as right.
     """
-    import_policies(import_)
-    check_outputs({"--plot": plot}, {"--covariance": covariance}, {"--plot": (".png", ".pdf")})
+    check_outputs({"--plot": plot}, endings={"--plot": (".png", ".pdf")})
     processes = jobs or cpu_count()
     named = None if policies.strip() == "all" else [name.strip() for name in policies.split(",")]
     try:
-        if covariance is None:
-            chosen = named or policy_names()
-            n_records = len(chosen) * runs * horizon
-            check_memory(family or "toeplitz", streams or STREAMS, chosen, processes=processes, records=n_records)
-        S, noise = _noise(family, streams, rho, covariance)
+        S, noise = family_noise(family, streams, rho)
         problem = Problem(S, shift=_numbers(shift), n_anomalies=anomalies, budget=budget)
         names, refused = _choose(named, problem)
         many: dict[str, Any] = {"runs": runs, "horizon": horizon, "seed": seed, "jobs": processes}
@@ -78,19 +69,6 @@ def compare(
         document=lambda files: found | {"files": files},
         as_json=as_json,
     )
-
-
-def _noise(
-    family: str | None, streams: int | None, rho: float | None, file: Path | None
-) -> tuple[Covariance, dict[str, Any]]:
-    if file is None:
-        return family_noise(family, streams, rho)
-    if family is not None or rho is not None:
-        raise ValueError("--covariance replaces --family and --rho: drop one or the other")
-    S = read_covariance(file)
-    if streams not in (None, S.size):
-        raise ValueError(f"--covariance {file} has {S.size} streams, not {streams}: drop --streams")
-    return S, {"file": str(file)}
 
 
 def _numbers(shift: str) -> float | list[float]:

@@ -9,9 +9,8 @@ import typer
 
 from eccaht.base.statistics import Estimate
 from eccaht.cli import output as common
-from eccaht.cli.imports import Imports, import_policies
-from eccaht.cli.output import STREAMS, deliver, option, show_lines, show_mean, shown_progress
-from eccaht.cli.problems import check_memory, noise_problem, parse_list, parse_number, parse_shift
+from eccaht.cli.output import deliver, option, show_lines, show_mean, shown_progress
+from eccaht.cli.problems import noise_problem, parse_list, parse_number, parse_shift
 from eccaht.research.experiments import error_counts
 from eccaht.research.experiments.error_counts import RULES, ErrorCounts, Level, right_for_good, summarise
 from eccaht.streams import Problem
@@ -29,7 +28,6 @@ def count_errors(
     rho: common.Rho = None,
     budget: common.Budget = 5.0,
     policy: common.PolicyName = "joint",
-    import_: Imports = None,
     stopping: Annotated[str, option("RULE", f"{', '.join(RULES[:-1])} or {RULES[-1]}.")] = "posterior",
     alpha: Annotated[str, option("LIST", "Error levels with commas between.")] = "0.05,0.01",
     truly: Annotated[int | None, option("N", "Simulate so many, where a range is given.")] = None,
@@ -48,7 +46,6 @@ def count_errors(
     where they are not known, are drawn anew, from what the search takes for likely or as --truly and --sizes
     say. The noise is taken to be as the model says; with --vectors a search has to estimate it.
     """
-    import_policies(import_)
     search = {"n_anomalies": parse_number(anomalies), "shift": parse_shift(shift), "budget": budget}
     wrong = f"--alpha {alpha!r} is not a list of numbers such as 0.05,0.01"
     levels = error_counts.check_alphas(parse_list(alpha, float, wrong))
@@ -58,8 +55,6 @@ def count_errors(
     if model is None and family is None:
         raise ValueError("whose noise? Give --model MODEL, or --family NAME with --streams and --rho")
     try:
-        if family is not None:
-            check_memory(family, streams or STREAMS, [policy], processes=jobs)
         problem, noise = noise_problem(model, family, streams, rho, search)
         options: dict[str, Any] = {"policy": policy, "stopping": stopping}
         options |= {"runs": runs, "horizon": horizon, "seed": seed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +12,10 @@ import typer
 from eccaht.cli.output import Json, deliver, option, writable_directory
 from eccaht.research.experiments.tables import Table, save_table
 from eccaht.research.paper import fig1
-from eccaht.research.paper.fig1 import HORIZON, Fig1Outcome, Moment
+from eccaht.research.paper.fig1 import HORIZON, Fig1Outcome, by_step
 
 _FILES = ("fig1.pdf", "fig1.png", "fig1.csv")
-_STEP = ("step", "champion", "challenger", "weights", "reading", "scores", "beliefs", "decision", "lead")
+_ONE = ("step", "champion", "challenger", "reading", "lead")
 
 
 def demo(
@@ -28,30 +28,39 @@ def demo(
     The streams are simulated: each shares noise with its neighbours, and 3 of them have shifted. ecc-aht
     chooses 20 measurements.
     """
-    directory = writable_directory(out, files=_FILES)
-    moments = list(fig1.watch(seed)) if as_json else _show(fig1.watch(seed), seed)
+    directory, table = writable_directory(out, files=_FILES), fig1.trace(seed)
     deliver(
-        [_save(fig1.tabulate(moments), directory)],
-        show=lambda: None,
-        document=lambda files: _document(seed, moments, files),
+        [_save(table, directory)],
+        show=lambda: _show(table, seed),
+        document=lambda files: _document(seed, table, files),
         as_json=as_json,
     )
 
 
-def _show(moments: Iterable[Moment], seed: int) -> list[Moment]:
-    """Print one plain line a measurement and the summary, and return the search."""
-    seen, which = [], f"Which {fig1.N_ANOMALIES} of {fig1.STREAMS} correlated streams are anomalous?"
+def _show(table: Table, seed: int) -> None:
+    """Print one plain line a measurement and the summary."""
+    which = f"Which {fig1.N_ANOMALIES} of {fig1.STREAMS} correlated streams are anomalous?"
     typer.echo(f"{which} ({fig1.POLICY}, seed {seed})")
-    for now in moments:
-        if now.step:
-            named = " ".join(f"{k:2d}" for k in now.decision)
-            typer.echo(
-                f"measurement {now.step:2d}: stream {now.champion:2d} against {now.challenger:2d}"
-                f"  reading {now.reading:+6.2f}  set {named}  lead {now.lead:5.2f}"
-            )
-        seen.append(now)
-    typer.echo("\n".join(summary(fig1.outcome(fig1.tabulate(seen)))))
-    return seen
+    for now in _steps(table):
+        named = " ".join(f"{k:2d}" for k in now["decision"])
+        typer.echo(
+            "measurement {step:2d}: stream {champion:2d} against {challenger:2d}  reading {reading:+6.2f}".format(**now)
+            + f"  set {named}  lead {now['lead']:5.2f}"
+        )
+    typer.echo("\n".join(summary(fig1.outcome(table))))
+
+
+def _steps(table: Table) -> Iterator[dict[str, Any]]:
+    """Each measurement and what is believed after it."""
+    several = {"weights": "weight", "scores": "score", "beliefs": "belief"}
+    columns = {name: by_step(table, name) for name in (*_ONE, *several.values(), "decided")}
+    for t in range(1, len(columns["step"])):
+        one = {name: columns[name][t, 0].item() for name in _ONE}
+        yield (
+            one
+            | {name: columns[column][t].tolist() for name, column in several.items()}
+            | {"decision": np.flatnonzero(columns["decided"][t]).tolist()}
+        )
 
 
 def summary(end: Fig1Outcome) -> list[str]:
@@ -63,14 +72,7 @@ def summary(end: Fig1Outcome) -> list[str]:
         first = f"Named {_streams(end.decision)}: WRONG, anomalous are {_streams(end.truth)}."
         found = len({*end.decision} & {*end.truth})
         second = f"{HORIZON} measurements were made; {found} of the {len(end.truth)} anomalous streams are found."
-    if end.stopped_at is None or end.stopped_decision is None:
-        third = "The gap rule would not stop yet."
-    elif end.stopped_right:
-        third = f"The gap rule would stop at measurement {end.stopped_at}: right."
-    else:
-        named = _streams(end.stopped_decision)
-        third = f"The gap rule would stop at measurement {end.stopped_at}: WRONG, {named}."
-    return [first, second, third]
+    return [first, second]
 
 
 def _streams(which: Sequence[int]) -> str:
@@ -86,8 +88,8 @@ def _save(table: Table, directory: Path) -> Iterator[Path]:
     yield save_table(table, directory / "fig1.csv")
 
 
-def _document(seed: int, moments: list[Moment], files: list[str]) -> dict[str, Any]:
-    end = fig1.outcome(fig1.tabulate(moments))
+def _document(seed: int, table: Table, files: list[str]) -> dict[str, Any]:
+    end = fig1.outcome(table)
     return {
         "settings": {
             "policy": fig1.POLICY,
@@ -98,20 +100,11 @@ def _document(seed: int, moments: list[Moment], files: list[str]) -> dict[str, A
             "covariance": {"family": "toeplitz", "rho": fig1.RHO},
             "budget": fig1.BUDGET,
             "measurements": fig1.HORIZON,
-            "alpha": fig1.ALPHA,
         },
-        "steps": [
-            {name: np.asarray(getattr(moment, name)).tolist() for name in _STEP} for moment in moments if moment.step
-        ],
+        "steps": list(_steps(table)),
         "decision": end.decision,
         "truth": end.truth,
         "right": end.right,
         "right_from": end.right_from,
-        "gap_rule": {
-            "threshold": moments[-1].threshold,
-            "stopped_at": end.stopped_at,
-            "decision": end.stopped_decision,
-            "right": end.stopped_right,
-        },
         "files": files,
     }

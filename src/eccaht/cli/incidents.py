@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,7 +14,7 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 
 from eccaht.base.extras import need
 from eccaht.base.presentation.text import counted
-from eccaht.cli.output import Jobs, Json, Seed, deliver, note, option, show_lines, show_mean, shown_progress
+from eccaht.cli.output import Jobs, Json, Seed, deliver, note, option, show_lines, shown_progress
 from eccaht.cli.real_data import output_directory
 from eccaht.research.datasets.labelled import find_collections
 from eccaht.research.experiments import incidents as bench
@@ -21,20 +23,16 @@ from eccaht.research.experiments.detection_outcomes import (
     EQUAL,
     OWN_SCORES,
     Detection,
-    Measures,
     Outcome,
-    Score,
     outcomes_table,
     ranked_at_equal_rates,
     score_of,
     summarise_detection,
 )
 from eccaht.research.experiments.incidents import CollectionPiece, CollectionSettings
-from eccaht.research.experiments.incidents_cases import ALPHA, NUMBERS, OURS, QUIET, check_methods
+from eccaht.research.experiments.incidents_cases import ALPHA, OURS, QUIET, check_methods
 from eccaht.research.experiments.incidents_summary import (
     BOTH,
-    CHANGED,
-    Number,
     Summary,
     as_entry,
     summarise,
@@ -124,143 +122,56 @@ def _show(results: _Results, outcome: CollectionPiece) -> None:
         typer.echo(f"  {line}")
 
 
-# -- what was detected ---------------------------------------------------------------------------------
+# -- tables --------------------------------------------------------------------------------------------
 
-_UNITS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "month": 30.0}  # days
-_RARE = 0.06  # false alarms: the shortest unit for which as many are asked is shown
-_ANSWERS = {  # what `identify` says
-    "altered_at_n": "share of n altered sensors among the first n",
-    "first_place": "mean place of the first of them",
-    "dated_within_60s": "dated within 60 s",
-    "dated_within_5s": "dated within 5 s",
-    "fault_days_found": "fault days found",
-    "alarms": "alarms",
-    "alarms_on_quiet_days": "on quiet days",
-    "root_in_1": "root cause first",
-    "root_in_3": "in 3",
-    "root_in_5": "in 5",
-    "root_in_headline": "in the headline",
-}
+_COUNTED = ("false_alarms", "quiet_time_in_alarm", "found", "begun")  # of all collections
+_ANSWERS = (  # what `identify` says
+    *("altered_at_n", "first_place", "dated_within_60s", "dated_within_5s", "fault_days_found", "alarms"),
+    *("alarms_on_quiet_days", "root_in_1", "root_in_3", "root_in_5", "root_in_headline"),
+)
 
 
 def _show_detection(detection: Detection) -> None:
     if not detection:
         return
     typer.echo("false: alarms that begin outside of incidents; quiet: share of the other rows in alarm")
-    typer.echo("found: incidents with an alarm on, or a change that it left; begun: with an alarm that begins")
-    typer.echo(f"=: with the threshold at which a method has as many false alarms as {OURS}; a month has 30 days")
+    typer.echo("found: share of incidents with an alarm on, or a change that it left; begun: with one that begins")
+    typer.echo(f"=: with the threshold at which a method has as many false alarms as {OURS}")
     for name, methods in detection.items():
         first, score = next(iter(methods.values())), score_of(methods)
-        unit, days = _unit(first)
         asked = f"{_number(first['given_false_alarms'])} false alarms asked for"
         if (rate := first["given_false_alarms_a_day"]) is not None:
-            asked += f", {_number(rate * days)} a {unit}"
+            asked += f", {_number(rate)} a day"
         typer.echo(f"\n{name}: {counted(first['incidents'], 'incident')}; {asked}")
-        own = (score,) if score in OWN_SCORES else ()
-        titles = ["false", "quiet", "found", "begun", *(each.title for each in own)]
-        head = ["method", titles[0], f"a {unit} [95 %]", *titles[1:], *(f"={title}" for title in titles)]
-        rows = []
+        titles = ["false", "quiet", "found", "begun"] + ([score.title] if score in OWN_SCORES else [])
+        keys = [*_COUNTED, *([score.key] if score in OWN_SCORES else [])]
+        rows = [["method", "a day", *titles, *(f"={title}" for title in titles)]]
         for method, each in methods.items():
-            false, *cells = _cells(each, own)
-            rows.append([method, false, _rate(each, days), *cells, *_cells(each[EQUAL], own)])
-        show_lines([head, *rows])
-        typer.echo(_best(methods))
-        if answers := [f"{title} {_number(first[key])}" for key, title in _ANSWERS.items() if key in first]:
+            cells = [_number(part[key]) for part in (each, each[EQUAL]) for key in keys]
+            rows.append([method, _number(each["false_alarms_a_day"]), *cells])
+        show_lines(rows)
+        ranked = ", ".join(f"{method} {_number(value)}" for method, value in ranked_at_equal_rates(methods))
+        typer.echo(f"= by {score.title}, best first: {ranked}")
+        if answers := [f"{key.replace('_', ' ')} {_number(first[key])}" for key in _ANSWERS if key in first]:
             typer.echo(f"{OURS}: {'; '.join(answers)}")
     typer.echo("")
 
 
-def _unit(measures: Measures) -> tuple[str, float]:
-    asked = measures["given_false_alarms_a_day"] or 0.0
-    return next((each for each in _UNITS.items() if asked * each[1] >= _RARE), ("month", _UNITS["month"]))
-
-
-def _rate(measures: Measures, days: float) -> str:
-    rate, ends = measures["false_alarms_a_day"], measures["false_alarms_a_day_interval"]
-    if rate is None:
-        return "-"
-    mean, low, high = (f"{x:.2g}" if x < 10.0 else f"{x:.0f}" for x in (days * each for each in (rate, *ends)))
-    return f"{mean} [{low}, {high}]"
-
-
-def _cells(measures: Measures, own: tuple[Score, ...]) -> Iterator[str]:
-    quiet, many = measures["quiet_time_in_alarm"], measures["incidents"]
-    yield str(measures["false_alarms"])
-    yield "-" if quiet is None else f"{100 * quiet:.1f}%"
-    for key in ("found", "begun"):
-        yield str(round((measures[key] or 0.0) * many))
-    for score in own:
-        yield "-" if measures[score.key] is None else f"{measures[score.key]:.3f}"
-
-
-def _best(methods: dict[str, Measures]) -> str:
-    title = score_of(methods).title
-    values = [f"{method} {_number(value)}" for method, value in ranked_at_equal_rates(methods)]
-    return f"= by {title}, best first: {', '.join(values)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"
-
-
-# -- what was named ------------------------------------------------------------------------------------
-
-
 def _show_naming(summaries: Mapping[str, Summary]) -> None:
-    if not summaries:
-        return
-    typer.echo("P@n: share of the n wrong sensors among the first n, mean [95 % interval over incidents]")
-    typer.echo("@150: among the first 1.5 n; top3: any among the first 3; F1: of those named with nothing given")
-    typer.echo("steps, replayed: of one and of three sensors; quiet: stretches in which something was named")
+    """Means by method, of incidents of one and of three sensors together; summary.csv has all, with intervals."""
     for name, summary in summaries.items():
-        entities = "1 entity" if summary.entities == 1 else f"{summary.entities} entities"
-        typer.echo(f"\n{name}: {entities}; {', '.join(f'{many} {tier}' for tier, many in summary.incidents.items())}")
-        show_lines(list(_lines(summary)))
-        for line in _error_rates(summary):
-            typer.echo(line)
+        incidents = ", ".join(f"{many} {tier}" for tier, many in summary.incidents.items())
+        typer.echo(f"\n{name}: {counted(summary.entities, 'part')}; {incidents}")
+        numbers = [each for each in summary.numbers if each.sensors in ("", BOTH) and each.measure != "right_sets"]
+        means = {(each.method, each.tier, each.measure): each.mean for each in numbers}
+        columns = list(dict.fromkeys((each.tier, each.measure) for each in numbers))
+        words = [[*tier.split(), *measure.split("_")] for tier, measure in columns]  # one below the other
+        head = [["method" * (not k), *column] for k, column in enumerate(zip_longest(*words, fillvalue=""))]
+        methods = dict.fromkeys(each.method for each in numbers)
+        show_lines([*head, *([name, *(_number(means.get((name, *key))) for key in columns)] for name in methods)])
+        if OURS in methods:
+            typer.echo(f"at most {100 * ALPHA:g} % alarms in quiet stretches of {QUIET} windows are meant")
 
 
-def _lines(summary: Summary) -> Iterator[list[str]]:
-    labelled, replayed = (summary.by_method(*each) for each in (("labelled", PRECISION), ("replayed", PRECISION, BOTH)))
-    alarms = summary.by_method("quiet", "alarms")
-    yield [
-        "method",
-        *(["labelled P@n", "@150", "top3", "F1"] * bool(labelled)),
-        "steps 1/3",
-        "replayed P@n",
-        "1/3",
-        "quiet",
-    ]
-    for method in dict.fromkeys([*labelled, *alarms, *replayed]):
-        cells = [method]
-        if labelled:
-            measures = {each.measure: each.mean for each in summary.of("labelled") if each.method == method}
-            cells.append(show_mean(labelled[method].estimate, 2))
-            cells += [f"{measures[key]:.2f}" for key in ("hit_rate_150", "rc_top_3", "f1")]
-        both, quiet = replayed.get(method), alarms.get(method)
-        cells += [_numbers(summary, "injected", method), show_mean(both.estimate, 2) if both else "-"]
-        share = "-" if quiet is None else f"{100 * quiet.mean:.0f} %"
-        yield [*cells, _numbers(summary, "replayed", method), share]
-
-
-def _numbers(summary: Summary, tier: str, method: str) -> str:
-    """Means for one and for three sensors."""
-    found = [summary.by_method(tier, PRECISION, str(n)).get(method) for n in NUMBERS]
-    return "/".join("-" if each is None else f"{each.mean:.2f}" for each in found)
-
-
-def _error_rates(summary: Summary) -> Iterator[str]:
-    """The error rates of our method, given and measured."""
-    alarms, wrong = summary.by_method("quiet", "alarms"), summary.by_method(CHANGED, "sure_and_wrong")
-    if OURS in alarms:
-        shown = _counted(alarms[OURS])
-        yield f"alarms: {shown} of quiet stretches of {QUIET} windows; at most {100 * ALPHA:g} % are meant"
-    if OURS in wrong:
-        yield f"confident and wrong: {_counted(wrong[OURS])} of the confident answers to steps and replays"
-
-
-def _counted(share: Number) -> str:
-    if share.interval is None:
-        return "0 of 0"
-    percent, low, high = (100 * x for x in (share.mean, *share.interval))
-    return f"{share.happened} of {share.incidents}, {percent:.1f} % [{low:.1f}, {high:.1f}],"
+def _number(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.3g}"

@@ -36,8 +36,6 @@ PANELS = {
         "policies": "List the algorithms and where they come from.",
         "compare": "Compare policies on the same simulated anomalies.",
         "count-errors": "Count how often a stopping rule errs on your problem.",
-        "limits": "Say how few measurements any search could need.",
-        "session": "Let another program drive a search, by JSON lines on stdin and stdout.",
     },
     "Service": {
         "serve": "Watch plants round the clock, and show on a page what goes wrong.",

@@ -29,7 +29,7 @@ FAMILIES = (
     *("toeplitz", "equicorrelation", "block", "circulant", "graph", "kronecker"),
     *("exponential", "rbf", "spectral-mixture", "identity"),
 )
-STREAMS = 128
+STREAMS, MOST_STREAMS = 128, 1_000_000
 PLOTS = (".png", ".pdf", ".svg")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -212,12 +212,12 @@ FAMILY_NAMES = ", ".join(FAMILIES)
 Json = Annotated[bool, option(None, "Print one JSON document instead.", "--json")]
 Jobs = Annotated[int | None, option("N", "Processes. [default: all cores]", min=1)]
 Seed = Annotated[int, option("N", "Another seed is another set of runs.", min=0)]
-Runs = Annotated[int, option("N", "Runs of each policy.", min=1)]
+Runs = Annotated[int, option("N", "Runs of each policy.", min=1, max=100_000)]
 Budget = Annotated[float, option("B", "Limit on a measurement: sum of |weights|.")]
 PolicyName = Annotated[str, option("NAME", "'eccaht policies' lists them.")]
 Policies = Annotated[str | None, option("NAMES", "With commas between; NAME-diagonal ignores correlation.")]
 ModelOrNoise = Annotated[Path | None, option("MODEL", "What 'eccaht calibrate' wrote.")]
-Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREAMS}]", min=2)]
+Streams = Annotated[int | None, option("K", f"How many streams. [default: {STREAMS}]", min=2, max=MOST_STREAMS)]
 Rho = Annotated[
     float | None, option(None, "Correlation of the family; of spectral-mixture the common factor. [default: 0.8]")
 ]

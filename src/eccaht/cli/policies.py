@@ -7,16 +7,12 @@ from typing import Annotated
 
 import typer
 
-from eccaht.cli.imports import Imports, import_policies
 from eccaht.cli.output import option
 from eccaht.streams import CATALOGUE
 
 
-def policies(
-    import_: Imports = None, as_json: Annotated[bool, option(None, "Print a JSON list.", "--json")] = False
-) -> None:
+def policies(as_json: Annotated[bool, option(None, "Print a JSON list.", "--json")] = False) -> None:
     """List the algorithms and where they come from."""
-    import_policies(import_)
     rows = [{"name": name, "summary": each.summary, "source": each.source} for name, each in CATALOGUE.items()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))

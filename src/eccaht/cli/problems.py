@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from eccaht.base.files import regular_file
 from eccaht.base.presentation.text import unknown
 from eccaht.cli.output import FAMILIES, STREAMS
 from eccaht.plants import load_model
-from eccaht.streams import CATALOGUE, Covariance, Problem, UnknownShift, as_covariance, families
+from eccaht.streams import Covariance, Problem, UnknownShift, families
 
 Number = TypeVar("Number", int, float)
 _NUMBER = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _RHO, _KRONECKER = 0.8, 8
-DENSE = ("rbf", "graph")  # families whose operators hold matrices of all streams by all streams
-# numbers of 8 bytes held at once, counted with peak resident sizes and rounded up
-_DENSE_MATRICES, _JOINT_MATRICES, _VECTORS = 6, 3, 20
-_RECORD = 16  # bytes: what is kept and computed of one measurement
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -67,34 +57,6 @@ def family_noise(family: str | None, streams: int | None, rho: float | None) -> 
     if name == "rbf":
         return families.rbf(size, rho=rho), called
     return getattr(families, name.replace("-", "_"))(size, rho), called
-
-
-def read_covariance(path: Path) -> Covariance:
-    """Read a matrix from .npy or .csv; nothing in the file is ever executed."""
-    try:
-        if path.suffix == ".npy":
-            with regular_file(path, "file") as file:
-                return as_covariance(np.lib.format.read_array(file, allow_pickle=False))
-        if path.suffix == ".csv":
-            regular_file(path, "file").close()
-            with warnings.catch_warnings(action="error", category=UserWarning):  # numpy only warns of an empty file
-                return as_covariance(np.loadtxt(path, delimiter=",", ndmin=2))
-        raise ValueError("its name must end in .npy or .csv")
-    except OSError as error:
-        raise ValueError(f"cannot read --covariance {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, UserWarning) as error:
-        raise ValueError(f"cannot use --covariance {path}: {error}") from None
-
-
-def check_memory(family: str, streams: int, policies: Iterable[str], *, processes: int = 1, records: int = 0) -> None:
-    """Refuse a simulation that needs more memory than this machine has: matrices of all streams, or many records."""
-    joint = any(name in CATALOGUE and CATALOGUE[name].can.whole_vectors for name in policies)
-    matrices = _DENSE_MATRICES * (family in DENSE) + _JOINT_MATRICES * joint
-    need = 8.0 * processes * (matrices * streams**2 + _VECTORS * streams) + _RECORD * records
-    with suppress(AttributeError, ValueError, OSError):  # not every system says
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if need > have > 0:
-            raise MemoryError
 
 
 def parse_number(text: str) -> int | tuple[int, int]:

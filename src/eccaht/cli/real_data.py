@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+import typer
+
 from eccaht.base.statistics import Delay
-from eccaht.cli.output import Inputs, show_mean, writable_directory
-from eccaht.research.experiments.comparison import Row
+from eccaht.cli.output import Inputs, show_lines, show_mean, writable_directory
+from eccaht.research.experiments.comparison import Records, summarise
 from eccaht.research.experiments.localisation import check_known
 
 
@@ -33,9 +35,14 @@ def chosen_policies(policies: str | None, default: Sequence[str]) -> tuple[str, 
     return check_known(default if policies is None else [name.strip() for name in policies.split(",")])
 
 
-def delay_cells(row: Row) -> list[str]:
-    """The policy, its measurements until F1 >= 0.95, for the first time and for good, and F1 at the end."""
-    return [row.policy, _delay(row.first), _delay(row.for_good), show_mean(row.final_f1, 2)]
+def show_delays(groups: Mapping[str, Records]) -> None:
+    """The measurements of each policy until F1 >= 0.95, for the first time and for good, and F1 at the end."""
+    lines = [["group", "policy", "first", "for good", "final F1"]]
+    for label, records in groups.items():
+        for row in summarise(records):
+            lines.append([label, row.policy, _delay(row.first), _delay(row.for_good), show_mean(row.final_f1, 2)])
+    show_lines(lines)
+    typer.echo("never: not before the end of the attack, counted as its windows; >= is a lower bound")
 
 
 def _delay(value: Delay) -> str:

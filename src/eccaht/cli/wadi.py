@@ -25,10 +25,9 @@ from eccaht.cli.output import (
     show_mean,
     shown_progress,
 )
-from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
+from eccaht.cli.real_data import chosen_policies, output_directory, show_delays
 from eccaht.plants import Model
 from eccaht.research.datasets.wadi import find_files, read_attacks
-from eccaht.research.experiments.comparison import summarise
 from eccaht.research.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
 from eccaht.research.experiments.tables import save_table
 from eccaht.research.paper import wadi as experiment
@@ -121,36 +120,24 @@ def _show(done: _Done) -> None:
             typer.echo(f"{each.label} counts without {point}: {why}")
     for label, why in done.fig4a.left_out.items():
         typer.echo(f"{label} is left out: {why}")
-    _show_fig4a(done)
-    if done.fig4b:
-        _show_fig4b(done.fig4b)
-
-
-def _show_fig4a(done: _Done) -> None:
-    groups, numbers = done.fig4a.records, {each.label: len(each.columns) for each in done.prepared}
+    groups = done.fig4a.records
     typer.echo(f"fig4a: windows until F1 >= 0.95, mean [95 % interval over {done.settings.runs} runs]")
-    lines = [["attack", "n", "windows", "policy", "first", "for good", "final F1"]]
-    for label, records in groups.items():
-        for row in summarise(records):
-            lines.append([label, str(numbers[label]), str(records.hits[row.policy].shape[1]), *delay_cells(row)])
-    show_lines(lines)
-    typer.echo("never: not before the attack ended, counted as its windows; >= is a lower bound")
+    show_delays(groups)
     for twin in savings(pooled(groups), seed=done.settings.seed):
         more = f"{twin.blind} needs {show_mean(twin.more)} windows more than {twin.full}, for good"
         typer.echo(f"mean over {len(groups)} attacks: {more}")
-
-
-def _show_fig4b(fig4b: list[Timed]) -> None:
-    typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, first and for good")
-    pipelines = list(dict.fromkeys(each.pipeline for each in fig4b))
-    lines = [["attack", *(cell for name in pipelines for cell in (f"{name} first", "for good", "never"))]]
-    for label in dict.fromkeys(each.attack for each in fig4b):
-        cells = []
-        for each in (each for each in fig4b if each.attack == label):
-            means = [f"{experiment.mean_seconds(times, each.limit):.0f}" for times in (each.first, each.for_good)]
-            cells += [*means, f"{each.for_good.count(None)}/{len(each.for_good)}"]
-        lines.append([label, *cells])
-    show_lines(lines)
+    if done.fig4b:
+        typer.echo("fig4b: seconds from the beginning of the attack until F1 >= 0.95, in the mean")
+        table = pipeline_table(done.fig4b)
+        show_lines(
+            [
+                list(table),
+                *(
+                    [f"{x:.4g}" if isinstance(x, float) else str(x) for x in row]
+                    for row in zip(*table.values(), strict=True)
+                ),
+            ]
+        )
 
 
 def _document(done: _Done, saved: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event as Flag
 from time import monotonic
@@ -18,7 +19,7 @@ import typer
 
 from eccaht.base.arrays import as_positive
 from eccaht.base.clock import Clock
-from eccaht.base.files import regular_file
+from eccaht.base.files import exclusive, regular_file
 from eccaht.base.presentation.text import counted
 from eccaht.cli.output import (
     DecimalComma,
@@ -33,7 +34,6 @@ from eccaht.cli.output import (
 from eccaht.cli.watch_outlets import Commands, Log, Outlets, of_program
 from eccaht.plants import (
     Event,
-    Hearing,
     Model,
     Notation,
     PlantWatch,
@@ -63,10 +63,13 @@ def watch(
     log: Annotated[Path | None, option("FILE", "Append each event as a line of JSON.")] = None,
     run: Annotated[
         str | None,
-        option("CMD", "Run this on an alarm, or if a sensor is stuck or silent; the event is on its stdin.", "--exec"),
+        option(
+            "CMD", "Run this if something is wrong, or nothing can be watched; the event is on its stdin.", "--exec"
+        ),
     ] = None,
     orders: Annotated[
-        Path | None, option("FILE", "Obey the lines that are added to this file: acknowledge, shelve NAME 2h, normal.")
+        Path | None,
+        option("FILE", "Obey the lines added to this file: acknowledge, shelve NAME 2h, normal, restore."),
     ] = None,
     readings: Annotated[
         float | None, option("M", "Use only M readings of a window, those that the watch asks for, of all in the data.")
@@ -99,31 +102,35 @@ def watch(
     for path in data:
         regular_file(path, "data file").close()
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
-    session = resumed(state, calibrated, digest, every, readings)
-    after = None if session is None else session.position
-    windows = (
-        Growing(calibrated, data, after, timeout=timeout, **reading)
-        if follow
-        else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
-    )
-    outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
-    begun = session is None
-    if session is None:
-        plan = begin_plan(calibrated, readings)
-        watched = PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals, plan=plan)
-        session = Session(watched, digest)
-    if readings is not None:
-        note(f"of each window only {readings:g} readings are used, those that were asked for, as if no more had come")
-    for text in windows.notes:
-        note(text)
-    with ended_by_signals(windows.end):
-        outlets.report([_started(session, model, begun)])
-        watching = Watching(session, state, outlets, orders)
-        if begun:
-            session.obeyed = len(watching.lines())
-        watching.run(windows)
-        outlets.report([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
-        outlets.finish()
+    with ExitStack() as held:
+        if state is not None:
+            busy = f"--state {state} is in use by another watch: end that one, or give another file"
+            held.enter_context(exclusive(state.with_name(f"{state.name}.lock"), busy))
+        session = resumed(state, calibrated, digest, every, readings)
+        after = None if session is None else session.position
+        windows = (
+            Growing(calibrated, data, after, timeout=timeout, **reading)
+            if follow
+            else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
+        )
+        outlets = Outlets(None if log is None else Log(log), commands, as_json=as_json)
+        begun = session is None
+        if session is None:
+            plan = begin_plan(calibrated, readings)
+            watched = PlantWatch(calibrated, false_alarm_every=every, decimals=windows.decimals, plan=plan)
+            session = Session(watched, digest)
+        if readings is not None:
+            note(f"of each window only {readings:g} readings are used, those asked for, as if no more had come")
+        for text in windows.notes:
+            note(text)
+        with ended_by_signals(windows.end):
+            outlets.report([_started(session, model, begun)])
+            watching = Watching(session, state, outlets, orders)
+            if begun:
+                session.obeyed = len(watching.lines())
+            watching.run(windows)
+            outlets.report([of_program("stopped", f"stopped: {counted(session.windows, 'window')} so far")])
+            outlets.finish()
     if windows.broken:
         raise typer.Exit(1)
 
@@ -241,7 +248,6 @@ class Watching:
 
     def __init__(self, session: Session, path: Path | None, outlets: Outlets, orders: Path | None = None) -> None:
         self._session, self._path, self._outlets, self._orders = session, path, outlets, orders
-        self._hearing = Hearing(session.model.usual_rows, session.model.seconds)
         self._saved = monotonic()
 
     def run(self, windows: RecordedWindows | Growing) -> None:
@@ -261,7 +267,7 @@ class Watching:
         if session.watch.plan is not None:
             asked = session.model.places(session.watch.ask())
             sample = sample._replace(values=masked(sample.values, asked))
-        events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
+        events += session.take(sample, clock) + session.hear(clock)
         if events:
             self._save()
             self._outlets.report(events)

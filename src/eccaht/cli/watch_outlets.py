@@ -21,7 +21,7 @@ from eccaht.base.files import NotWritten
 from eccaht.cli.output import note
 from eccaht.plants import Event
 
-URGENT = ("alarm", "stuck", "silent", "range", "moved")  # events on which the command runs
+URGENT = ("alarm", "stuck", "silent", "range", "moved", "no-data")  # events on which the command runs
 _TAIL = 1 << 20  # bytes at the end of a log in which a line is looked for
 
 Document = Mapping[str, Any]  # an event

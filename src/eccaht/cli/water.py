@@ -18,14 +18,12 @@ from eccaht.cli.output import (
     Policies,
     deliver,
     option,
-    show_lines,
     show_mean,
     shown_progress,
 )
-from eccaht.cli.real_data import chosen_policies, delay_cells, output_directory
+from eccaht.cli.real_data import chosen_policies, output_directory, show_delays
 from eccaht.research.datasets.water import check_step, load_wntr
 from eccaht.research.experiments import water as experiment
-from eccaht.research.experiments.comparison import summarise
 from eccaht.research.experiments.localisation import arrival_times, group_entry, savings, steps_table, summary_table
 from eccaht.research.experiments.tables import save_table
 from eccaht.research.experiments.water import WaterOutcome, WaterSettings
@@ -105,16 +103,7 @@ def _show(outcome: WaterOutcome, settings: WaterSettings) -> None:
         "explain of it".format(**outcome.memory)
     )
     typer.echo("windows until the attacked sensors are named, mean [95 % interval over attacks]")
-    lines = [["attacked", "policy", "first", "for good", "final F1"]]
-    notes = []
+    show_delays(outcome.records)
     for label, records in outcome.records.items():
-        lines += [[label, *delay_cells(row)] for row in summarise(records)]
-        notes += [
-            f"{label}: {saved.blind} needs {show_mean(saved.more)} windows more than {saved.full}"
-            for saved in savings(arrival_times(records), seed=settings.seed)
-        ]
-    show_lines(lines)
-    for note in notes:
-        typer.echo(note)
-    horizon = next(iter(outcome.records.values())).hits[lines[1][1]].shape[1]
-    typer.echo(f"never: not within the {horizon} windows of the attack, counted as {horizon}; >= is a lower bound")
+        for saved in savings(arrival_times(records), seed=settings.seed):
+            typer.echo(f"{label}: {saved.blind} needs {show_mean(saved.more)} windows more than {saved.full}")

@@ -294,7 +294,7 @@ class Intake:
             seen, known_here = Seen.parse(content, len(self.columns)).with_more(chosen)
             known += known_here
             if known_here < len(chosen.times):
-                self._seen[start] = again[start] = seen.to_bytes()
+                self._seen[start], again[start] = seen.to_bytes(), chosen.to_bytes()
         return known
 
     def _bounded(self, new: Batch, before: NDArray[np.datetime64]) -> tuple[Batch, int]:
@@ -393,6 +393,12 @@ class Intake:
         self._seen[start] = seen
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
+
+    def remember_late(self, start: int, late: bytes) -> None:
+        """These readings of a complete window came too late."""
+        if (known := self._seen.get(start)) is not None:
+            size = len(self.columns)
+            self._seen[start] = Seen.parse(known, size).with_more(Seen.parse(late, size))[0].to_bytes()
 
     def to_bytes(self, rows: Batch) -> bytes:
         """Rows that are new, and how far times are believed now, for `put` after a restart."""

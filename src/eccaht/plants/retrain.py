@@ -246,10 +246,11 @@ def _kept(model: Model, history: Any, added: Windows, notation: Notation | None)
 
 
 def _full(windows: Windows) -> Windows:
-    """Those windows that have at least half of the usual rows, as in a calibration."""
-    if windows.rows is None:
+    """Those windows that have at least half of the usual rows, where one in which nothing moves counts as one row."""
+    if windows.rows is None or windows.flat is None:
         return windows
-    rows = windows.rows.max(axis=1)
+    still = (windows.flat | (windows.rows == 0)).all(axis=1)
+    rows = np.where(still, 1.0, windows.rows.max(axis=1))
     return _only(windows, 2 * rows >= np.median(rows))
 
 

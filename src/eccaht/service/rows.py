@@ -25,6 +25,7 @@ Codes = Literal["opc-ua", "opc-classic"]
 Severity = Literal["good", "uncertain", "bad"]
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBER = re.compile(r"[+-]?\d{1,20}(\.\d{0,20})?", re.ASCII)
+_LEAP = re.compile(r"(T?\d\d:\d\d):60", re.ASCII)
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _FIRST, _LAST = -2_208_988_800_000_000, 7_258_118_400_000_000  # 1900 and 2200
 _LONGEST_TEXT, _MOST_ROWS = 64, 10**18
@@ -118,7 +119,7 @@ class TimeReader:
             if _NUMBER.fullmatch(text):
                 return self.read(float(text) if "." in text else int(text))
             try:
-                value = datetime.fromisoformat(text)
+                value = _moment(text)
             except ValueError:
                 raise ValueError(f"{text[:40]!r} is not a time: write it as 2017-10-09T18:00:00Z") from None
         if isinstance(value, datetime):
@@ -174,6 +175,16 @@ class TimeReader:
         if isinstance(value, int):
             return value * 1_000_000 // per_second
         return round(value * (1_000_000 / per_second))
+
+
+def _moment(text: str) -> datetime:
+    """A time as ISO 8601 writes it; a leap second is the first one of the next minute, as in CSV.
+
+    >>> _moment("2016-12-31T23:59:60Z").isoformat()
+    '2017-01-01T00:00:00+00:00'
+    """
+    plain = _LEAP.sub(r"\1:59", text, count=1)
+    return datetime.fromisoformat(plain) + timedelta(seconds=plain != text)
 
 
 def _row(clock: Clock, value: Any) -> int:

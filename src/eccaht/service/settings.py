@@ -39,13 +39,16 @@ class Listen(Part):
 
     host: str = Field("127.0.0.1", description="address; any other than this machine's own needs a token")
     port: int = Field(8765, ge=0, le=65535, description="port; 0: any that is free")
+    address: Line | None = Field(
+        None, description="where other services with the same store reach this one; usually http://HOST:PORT"
+    )
 
 
 class ServiceLimits(Part):
     """How much may come at once, so that memory stays bounded."""
 
     body: int = Field(8_000_000, ge=1000, description="bytes of a request")
-    model: int = Field(64_000_000, ge=1000, description="bytes of an uploaded model")
+    model: int = Field(256_000_000, ge=1000, description="bytes of an uploaded model; one of 1000 sensors has 85 MB")
     rows: int = Field(10_000, ge=1, description="rows of one delivery")
     waiting: int = Field(1000, ge=1, description="deliveries that wait to be stored, of all plants together")
     pending: int = Field(200_000, ge=1, description="rows of a plant that wait; beyond, its oldest window is complete")

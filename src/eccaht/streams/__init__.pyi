@@ -42,7 +42,6 @@ from .posterior import (
 )
 from .designs import pair_design as pair_design
 from .stopping import Gap as Gap, LikelihoodRatio as LikelihoodRatio, PosteriorProbability as PosteriorProbability
-from .limits import Limits as Limits
 from .policies import (
     BudgetWarning as BudgetWarning,
     CATALOGUE as CATALOGUE,

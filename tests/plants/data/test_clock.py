@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eccaht.base.clock import Clock, as_zone, tz_of
+from eccaht.base.clock import Clock, as_zone
 from eccaht.plants.data.source import read_table
 from eccaht.plants.data.windows import Cut
 from eccaht.plants.model.calibration import calibrate
@@ -196,15 +196,6 @@ def test_a_zone_read_from_a_file_is_checked(tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     with pytest.raises(ValueError, match="unknown time zone 'Nowhere'"):
         load_model(tmp_path / "m")
-
-
-@pytest.mark.parametrize("zone", ["UTC", "+05:30", "Europe/Berlin", "America/St_Johns"])
-def test_the_time_of_day_is_the_local_one(zone: str) -> None:
-    moments = np.datetime64("2024-03-29T00:17", "us") + np.arange(0, 300, 7) * np.timedelta64(1, "D") // 8
-    local = [moment.replace(tzinfo=UTC).astimezone(tz_of(zone)) for moment in moments.tolist()]
-    expected = [3600 * there.hour + 60 * there.minute + there.second for there in local]
-    assert Clock(zone).since_midnight(moments) == pytest.approx(expected)
-    assert Clock(row_interval=60.0).since_midnight(moments) is None
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,6 @@ def test_late_rows_that_go_on_are_reported_once() -> None:
     assert [(event.event, event.count) for event in events] == [("late", 2), ("late", 4)]
 
 
-def test_windows_with_too_few_rows_are_reported_once_they_go_on() -> None:
-    thin = [0, 1, 1, 0, 1, 1, 1, 1, 1, 0]
-    events = all_events(Standing(START + t * MINUTE, thin=bool(n)) for t, n in enumerate(thin))
-    assert [(event.event, event.time) for event in events] == [("gap", "2024-05-01T08:06:00")]
-
-
 def test_an_alarm_is_never_without_a_sensor() -> None:
     sets = ["ab", "c", "c", "cd", "cd", "cd", "cd"]
     events = all_events(Standing(START + t * MINUTE, alarm(0, names)) for t, names in enumerate(sets))

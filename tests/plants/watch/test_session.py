@@ -87,6 +87,25 @@ def test_a_new_normal_is_taken_off_from_then_on_and_kept() -> None:
     assert [event.event for event in taken(session, values[120:])] == ["over"]
 
 
+def test_a_new_normal_counts_once_for_an_alarm_and_can_be_taken_back(tmp_path: Path) -> None:
+    session, values = Session(PlantWatch(plant()[0])), scaled(readings(400, 3))
+    values[100:, 0] += 8.0
+    taken(session, values[:120])
+    assert [event.event for event in session.call_normal()] == ["new-normal"]
+    once = session.operator.offsets.copy()
+    assert session.call_normal() == []
+    np.testing.assert_array_equal(session.operator.offsets, once)
+    assert [event.event for event in taken(session, values[120:200])] == ["over"]
+    session.save(tmp_path / "state")
+    session = Session.load(tmp_path / "state", session.model)
+    (event,) = session.obey("restore", START)
+    assert (event.event, event.sensors) == ("old-normal", ("c1",))
+    assert not session.operator.offsets.any()
+    assert "alarm" in [event.event for event in taken(session, values[200:])]
+    with pytest.raises(ValueError, match="there is no new normal to take back"):
+        session.obey("restore", START)
+
+
 def test_orders_are_applied_until_their_time_and_kept() -> None:
     operator = Operator("abc")
     operator.offsets[1] = 1.5

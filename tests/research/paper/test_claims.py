@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.claims import CLAIMS, HIGH_RANK, LOW_RANK
 from eccaht.research.paper.experiment import Setting
-from eccaht.research.paper.results import Results, slopes, stopping_times, unlimited_budget
-from eccaht.research.paper.revised import decide
+from eccaht.research.paper.results import Results, slopes, stopped_search, stopping_times, unlimited_budget
 from eccaht.research.paper.verdicts import CLOSE, Claim, Verdict, conclude, judged, rank_correlation
 
 RUNS, HORIZON = 10, 200
@@ -211,11 +210,10 @@ def test_a_search_announces_where_its_rule_stops() -> None:
     entry = EXPERIMENTS["stopping"]
     assert entry.repeats(20) == 200
     problem, options = entry.settings[0].problem(), entry.policy_options["ecc-aht"]
-    hits, measurements, stopped = decide(problem, "ecc-aht", entry.horizon, (3, 0), options)
+    hits, measurements = stopped_search(problem, "ecc-aht", entry.horizon, (3, 0), options)
     assert 0 <= hits <= 3
     assert 10 < measurements < entry.horizon
-    assert stopped
-    assert decide(problem, "ecc-aht", 5, (3, 0), options)[1:].tolist() == [5, 0]
+    assert stopped_search(problem, "ecc-aht", 5, (3, 0), options)[1] == 5
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)

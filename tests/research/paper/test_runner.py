@@ -153,7 +153,7 @@ def test_two_processes_write_the_same_tables(whole: Path, tmp_path: Path) -> Non
 
 
 def test_pieces_of_a_cell_make_the_same_cell(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "_PIECE", 1)
+    monkeypatch.setattr(runner, "_PIECES", 1)
     run(tmp_path)
     assert tables(tmp_path) == tables(whole)
 
@@ -201,7 +201,7 @@ def test_only_missing_cells_are_run_again(whole: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(runner, "_run", counted_run)
     monkeypatch.setattr(runner, "_finish", counted_finish)
     run(tmp_path)
-    assert ran == [("small", (0, "ecc-aht"))]
+    assert set(ran) == {("small", (0, "ecc-aht"))}
     assert sorted(finished) == ["small", "sweep"]
     assert tables(tmp_path) == tables(whole)
 

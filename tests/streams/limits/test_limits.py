@@ -10,14 +10,14 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.limits import capacity_bound, entropy_bound
 
 from eccaht import Problem, families
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.limits import rates as rates_module, rivals as rivals_module
 from eccaht.streams.limits.mixture import best_action, best_mix
-from eccaht.streams.limits.rates import diagonal_rate, gamma_star, gamma_stars, least_measurements
+from eccaht.streams.limits.rates import diagonal_rate, gamma_star, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals
-from eccaht.streams.limits.summary import capacity_bound, entropy_bound, limits
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift
 
@@ -98,7 +98,7 @@ def test_the_mix_is_that_of_an_independent_solver_with_every_rival(name: str) ->
 def test_one_action_attains_its_rate_and_stays_below_the_mix(name: str) -> None:
     problem = PROBLEMS[name]
     truth = np.sort([1, 2, 4, 0, 3][: problem.known_number])
-    single, mix = gamma_stars(problem, truth)
+    single, mix = gamma_star(problem, truth), gamma_star(problem, truth, mix=True)
     action = best_action(problem, truth, limited=True)
     assert action.weights is not None
     contrasts = differences(problem, truth.tolist()) @ action.weights
@@ -139,7 +139,7 @@ def test_no_direction_of_a_fine_grid_beats_the_bounds() -> None:
 def test_independent_streams_have_a_closed_form(shift: float | list[float]) -> None:
     variances = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
     problem = Problem(np.diag(variances), shift=shift, n_anomalies=2, budget=50.0)
-    single, mix = gamma_stars(problem, [0, 4])
+    single, mix = gamma_star(problem, [0, 4]), gamma_star(problem, [0, 4], mix=True)
     exact = diagonal_rate(problem, [0, 4])
     assert single.lower == pytest.approx(exact, rel=1e-6)
     assert mix.lower <= exact * (1 + 1e-9)
@@ -314,22 +314,6 @@ def test_planned_readings_say_what_the_determinant_allows() -> None:
     assert flat.fixed_plan == math.ceil(flat.needed / flat.first_reading)
 
 
-def test_limits_of_all_sets_and_of_a_draw() -> None:
-    problem = Problem(families.toeplitz(5, 0.5), shift=2.0, n_anomalies=1, budget=5.0)
-    every = limits(problem, alpha=0.1, n_sets=5)
-    assert every.every_set
-    assert every.sets == ((0,), (1,), (2,), (3,), (4,))
-    assert every.proven
-    for k, (mix, least) in enumerate(zip(every.mix, every.least_measurements, strict=True)):
-        assert least == least_measurements(mix.upper, 0.1)
-        assert mix == gamma_star(problem, [k], mix=True)
-        assert every.value_of_correlation[k] == mix.lower / diagonal_rate(problem, [k])
-    drawn = limits(problem, n_sets=2, seed=4)
-    assert not drawn.every_set
-    assert drawn == limits(problem, n_sets=2, seed=4)
-    assert limits(problem, anomalies=[[3]]).sets == ((3,),)
-
-
 REFUSED: dict[str, dict[str, Any]] = {
     "number of anomalies": {"n_anomalies": (1, 2)},
     "UnknownShift": {"shift": UnknownShift(2.0)},
@@ -350,5 +334,3 @@ def test_what_the_limits_do_not_cover_is_refused_by_name(words: str) -> None:
     problem = Problem(arguments.pop("covariance"), **arguments)
     with pytest.raises(ValueError, match=words):
         gamma_star(problem, [0, 1])
-    with pytest.raises(ValueError, match=words):
-        limits(problem)

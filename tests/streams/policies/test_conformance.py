@@ -7,10 +7,8 @@ import pytest
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names, search
 from eccaht.base.arrays import Array
-from eccaht.checks import check_policy
-from eccaht.checks.policy import CHECKS
 from eccaht.streams.policies import CATALOGUE
-from tests.checks.own import all_but
+from tests.checks.capabilities import ALL_CHECKS, all_but, check_fully
 
 NAMES = [name for name in policy_names() if name != "oracle-design"]  # which is told the true set
 JOINT = ("joint-pair", "joint", "exact", "track-and-stop", "frank-wolfe", "lingame")  # a step takes milliseconds
@@ -28,17 +26,17 @@ def test_every_policy_passes_every_check(name: str) -> None:
     """All apply, except that which a policy declares of the order of the streams."""
     ordered = {"relabelling": "it declares that the order of the streams matters"}
     problem = Problem(families.toeplitz(12, 0.6), shift=4.0, n_anomalies=2, budget=3.0, mean=1.5)
-    found = check_policy(name, problem=problem if name in SLOW else None)
+    found = check_fully(name, problem=problem if name in SLOW else None)
     assert found == (ordered if CATALOGUE[name].can.order_matters else {})
 
 
 @pytest.mark.parametrize("name", ["joint", "exact"])
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", ALL_CHECKS)
 def test_open_numbers_and_unknown_shifts(name: str, check: str) -> None:
     unknown = UnknownShift(8.0, sign="either")
     names = [f"s{k}" for k in range(12)]
     problem = Problem(families.toeplitz(12, 0.5), shift=unknown, n_anomalies=(0, 2), budget=2.0, names=names)
-    check_policy(name, problem=problem, skip=all_but(check))
+    check_fully(name, problem=problem, skip=all_but(check))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("round-robin", "hds", "two-stage")])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy, policy_names, search
-from eccaht.checks import check_policy
 from eccaht.streams.measurements import (
     AtMost,
     Available,
@@ -21,6 +20,7 @@ from eccaht.streams.measurements import (
 )
 from eccaht.streams.policies import CATALOGUE
 from tests.checks.archives import edit
+from tests.checks.capabilities import check_fully
 
 K = 10
 ABLE = [name for name in policy_names() if CATALOGUE[name].constraints]
@@ -59,7 +59,7 @@ def test_anomalies_are_found_under_every_constraint(name: str, rule: str) -> Non
 @pytest.mark.parametrize("rule", ["readout", "few", "groups", "paths"])
 @pytest.mark.parametrize("name", ["joint-pair"])
 def test_conformance_under_constraints(name: str, rule: str) -> None:
-    assert set(check_policy(name, problem=problem_under(RULES[rule]))) <= {"relabelling"}
+    assert set(check_fully(name, problem=problem_under(RULES[rule]))) <= {"relabelling"}
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_conformance_under_constraints(name: str, rule: str) -> None:
 @pytest.mark.parametrize("name", ["ecc-aht", "joint-pair", "joint"])
 def test_conformance_under_every_constraint(name: str, rule: str) -> None:
     blind = {"strong_anomalies": "it scores streams as if no other were anomalous"} if name == "ecc-aht" else {}
-    assert set(check_policy(name, problem=problem_under(RULES[rule]), skip=blind)) <= {"relabelling", *blind}
+    assert set(check_fully(name, problem=problem_under(RULES[rule]), skip=blind)) <= {"relabelling", *blind}
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -7,9 +7,9 @@ import pytest
 
 from eccaht import Problem, Watch, families
 from eccaht.base.arrays import Array
-from eccaht.checks import check_watch
 from eccaht.measurements import AtMost, Budget, Constraint, NonNegative, OneOf, Readout
 from eccaht.streams.watch.choice import Choice
+from tests.streams.watch.conformance import check_watch
 from tests.streams.watch.worlds import inverse, toeplitz
 
 SIZE = 7

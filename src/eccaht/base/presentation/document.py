@@ -76,9 +76,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its caption: a file, or the bytes of a PNG where no file is to stay."""
+    """A picture with its caption."""
 
-    file: Path | bytes
+    file: Path
     alt: str
     caption: Text
 
@@ -150,7 +150,8 @@ def _html_block(block: Block, number: int) -> str:
         case Items():
             return f"<ul>{''.join(f'<li>{_html_text(item)}</li>' for item in block.items)}</ul>"
         case Picture():
-            image = f'<img src="{_embedded(block.file)}" alt="{escape(block.alt)}">'
+            data = base64.b64encode(block.file.read_bytes()).decode()
+            image = f'<img src="data:image/png;base64,{data}" alt="{escape(block.alt)}">'
             return f"<figure>{image}<figcaption>{_html_text(block.caption)}</figcaption></figure>"
         case Drawing():
             sizes = (("wide", block.wide), ("narrow", block.narrow))
@@ -166,17 +167,6 @@ def _html_block(block: Block, number: int) -> str:
             table = f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>"
             about = f'role="region" aria-labelledby="table{number}" tabindex="0"'  # so that keys can scroll it
             return f'<div class="table {block.kind}" {about}>{table}</div>'
-
-
-def _embedded(picture: Path | bytes) -> str:
-    data = picture if isinstance(picture, bytes) else picture.read_bytes()
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
-
-
-def _target(picture: Path | bytes, directory: Path) -> str:
-    if isinstance(picture, bytes):
-        return _embedded(picture)
-    return Path(os.path.relpath(picture, directory)).as_posix()
 
 
 def _html_row(row: Sequence[Text], header: Sequence[str]) -> str:
@@ -224,7 +214,8 @@ def _markdown_block(block: Block, directory: Path) -> str:
         case Items():
             return "\n".join(f"- {_markdown_text(item)}" for item in block.items)
         case Picture():
-            return f"![{block.alt}]({_target(block.file, directory)})\n\n{_markdown_text(block.caption)}"
+            target = Path(os.path.relpath(block.file, directory)).as_posix()
+            return f"![{block.alt}]({target})\n\n{_markdown_text(block.caption)}"
         case Drawing():
             data = base64.b64encode(block.wide.encode()).decode()
             return f"![{block.alt}](data:image/svg+xml;base64,{data})\n\n{_markdown_text(block.caption)}"

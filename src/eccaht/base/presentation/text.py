@@ -137,16 +137,6 @@ def deviations(z: float, sign: str = "") -> str:
     return f"{shown:{sign}.1f}" if size < 99.95 else f"{shown:{sign}.0f}" if size < 99999.5 else f"{shown:{sign}.0e}"
 
 
-def ordinal(place: int) -> str:
-    """A place in a ranking.
-
-    >>> [ordinal(k) for k in (1, 2, 3, 4, 11, 22, 113)]
-    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
-    """
-    last = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{last}"
-
-
 def joined(names: Sequence[str], last: str = "and") -> str:
     """A few names as in a sentence.
 

@@ -190,8 +190,7 @@ class Cut:
             none = np.zeros((0, len(names)))
             return Windows(self.starts, none, names, seconds, none.copy(), none.astype(bool), clock=clock)
         values, flat = self.means_of_present(readings), self.flat(readings)
-        rows = rows_that_count(self.present(readings), flat)
-        return Windows(self.starts, values, names, seconds, rows, flat, clock=clock)
+        return Windows(self.starts, values, names, seconds, self.present(readings), flat, clock=clock)
 
     def _by_window(self, readings: Array) -> Array:
         """The number of rows of each window, to go with its columns."""
@@ -319,12 +318,6 @@ class Windows:
         rows = None if self.rows is None else self.rows[times, sensors]
         flat = None if self.flat is None else self.flat[times, sensors]
         return replace(self, starts=self.starts[times], values=self.values[times, sensors], rows=rows, flat=flat)
-
-
-def rows_that_count(rows: Array, flat: NDArray[np.bool_]) -> Array:
-    """Readings that each mean is of, (T, K), where a window in which nothing moves counts as one row."""
-    still = (flat | (rows == 0)).all(axis=1)
-    return np.where(still[:, None], np.minimum(rows, 1.0), rows)
 
 
 def follows(windows: Windows) -> NDArray[np.bool_]:

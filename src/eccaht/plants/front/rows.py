@@ -18,12 +18,12 @@ from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.active import ReadingPlan, budget_of, planned
-from eccaht.plants.watch.events import Event, Hearing
+from eccaht.plants.watch.events import Event
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
 from eccaht.streams import Alarm, State
 
-_KIND, _VERSION = "row-watch", 3
+_KIND, _VERSION = "row-watch", 4
 
 
 class RowWatch:
@@ -33,12 +33,11 @@ class RowWatch:
     session: the windows so far, and what operators ordered. n_rows: rows so far.
     """
 
-    FIELDS = (Field("n_rows", (), int), Part("_intake"), Part("_hearing"))
+    FIELDS = (Field("n_rows", (), int), Part("_intake"))
 
     def __init__(self, session: Session) -> None:
         self.session, self.model = session, session.model
         self._intake = Intake(self.model)
-        self._hearing = Hearing(self.model.usual_rows, self.model.seconds)
         self.n_rows = 0
 
     def __repr__(self) -> str:
@@ -92,15 +91,16 @@ class RowWatch:
     def _take(self, released: Released) -> list[Event]:
         session, clock, events = self.session, self.model.clock, list[Event]()
         for sample in released.samples:
-            events += session.take(sample, clock) + session.hear(self._hearing, sample, clock)
+            events += session.take(sample, clock) + session.hear(clock)
         session.settle()  # who called has them
         return events
 
     def _lost(self, time: np.datetime64) -> list[Event]:
         """The event where so many rows come too late that no window is completed."""
-        if not self._hearing.listen(self._intake.unreported):
+        hearing = self.session.hearing
+        if not hearing.listen(self._intake.unreported):
             return []
-        events = self.session.report(*self._hearing.news, time, self.model.clock)
+        events = self.session.report(*hearing.news, time, self.model.clock)
         self.session.settle()
         return events
 

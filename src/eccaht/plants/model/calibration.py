@@ -17,7 +17,7 @@ from eccaht.base.presentation.text import counted, listed
 from eccaht.plants.data.cleaning import LABEL, UNPREDICTED, ColumnReport
 from eccaht.plants.data.recorded import recorded_of
 from eccaht.plants.data.source import read_table
-from eccaht.plants.data.windows import Cut, Table, Windows, follows, rows_that_count
+from eccaht.plants.data.windows import Cut, Table, Windows, follows
 from eccaht.plants.model.estimators import FEWEST_WINDOWS, check_estimator, default_ridge, estimate, preload
 from eccaht.plants.model.fitting import FEWEST_NORMAL, explained, fit_normal
 from eccaht.plants.model.history import Progress, Sensor, clean
@@ -154,7 +154,7 @@ def _windows(table: Table, sensors: Sequence[Sensor], cut: Cut, full: NDArray[np
     rows, flat = (np.column_stack([getattr(sensor, part) for sensor in sensors])[full] for part in ("present", "flat"))
     values = np.column_stack([sensor.means for sensor in sensors])[full]
     names = tuple(sensor.report.name for sensor in sensors)
-    return Windows(cut.starts[full], values, names, seconds, rows_that_count(rows, flat), flat, clock=table.clock)
+    return Windows(cut.starts[full], values, names, seconds, rows, flat, clock=table.clock)
 
 
 def _with_normal(model: Model, windows: Windows) -> Model:

@@ -23,7 +23,7 @@ from eccaht.plants.data.cleaning import ColumnReport
 from eccaht.plants.data.lines import Faults
 from eccaht.plants.data.reading import TimeRule
 from eccaht.plants.data.recorded import Expected, Limits, Missing, Recorded, recorded_of
-from eccaht.plants.data.windows import Away, Cut, Table, Windows, decimals, decimals_by_name, rows_that_count
+from eccaht.plants.data.windows import Away, Cut, Table, Windows, decimals, decimals_by_name
 from eccaht.plants.model.estimators import check_estimator
 from eccaht.plants.model.model_file import (
     MODEL,
@@ -494,7 +494,7 @@ def _prepared(model: Model, data: Any, limits: Limits, missing: Missing, bad: st
         values,
         model.names,
         model.seconds,
-        rows_that_count(rows, flat),
+        rows,
         flat,
         model=model,
         clock=table.clock,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
@@ -41,8 +41,6 @@ _CAPTION = (
     "rings are readings outside it. Below them the strongest sensor that was not named, for comparison, and the "
     "evidence, which raises an alarm at 0."
 )
-_SHORT = {"z_local": "by z-score", "mahalanobis": "by Mahalanobis"}
-_PLACES = 10  # of each ranking
 _OTHERS = 10  # sensors in the table that are not named
 _WIDEST = 10_000  # characters: names are not shortened
 
@@ -64,7 +62,7 @@ def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
     if several := incidents(answer):
         yield Heading("Incidents", "incidents")
         yield Paragraph(several[0])
-        yield Items(_joined(several[1:]))
+        yield Items(several[1:])
     yield Heading("What the sensors read", "readings")
     yield _drawing(answer)
     if answer.named:
@@ -74,9 +72,6 @@ def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
     yield from map(Paragraph, filter(None, (evidence(answer), runner_up(answer))))
     header, *rows = table(answer, others=_OTHERS, width=_WIDEST)
     yield Grid(" ".join((*LEGEND, PLACES)), ["sensor", "state", *header[2:]], [_row(row) for row in rows])
-    if not changed_plant(answer):
-        yield Heading("Beside plain rankings", "rankings")
-        yield _rankings(answer)
     yield Heading("Drills on the history", "drills")
     yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
     yield Heading("About", "about")
@@ -91,17 +86,6 @@ def _verdict(answer: Answer) -> tuple[str, str]:
     return "sensors wrong", "no" if answer.confident else "partly"
 
 
-def _joined(wrapped: Sequence[str]) -> list[str]:
-    """Lines that were wrapped for a terminal, as they were before."""
-    found: list[str] = []
-    for line in wrapped:
-        if line.startswith("      ") and found:
-            found[-1] += f" {line.strip()}"
-        else:
-            found.append(line.strip())
-    return found
-
-
 def _drawing(answer: Answer) -> Drawing:
     wide, narrow = (
         embedded_svg(picture.draw(answer, width=width, title=False), name, _COLOURS)
@@ -114,26 +98,3 @@ def _row(row: Sequence[str]) -> list[Text]:
     """A row of the table with the name of its sensor first."""
     _, _, mark = row[0].partition(" ")
     return [row[1], Badge(mark, "no") if mark != "-" else "", *row[2:]]
-
-
-def _rankings(answer: Answer) -> Grid:
-    """The first places of the answer and of the plain rankings beside each other; named sensors are marked."""
-    named, rankings = set(answer.named), answer.largest.rankings
-    ours = [(suspect.sensor, suspect.belief) for suspect in answer.sensors]
-    beside: Mapping[str, Sequence[tuple[str, float]]] = {"by evidence, with belief": ours} | {
-        title: rankings[name] for name, title in _SHORT.items() if name in rankings
-    }
-
-    def cell(ranking: Sequence[tuple[str, float]], place: int) -> Text:
-        if place >= len(ranking):
-            return ""
-        sensor, score = ranking[place]
-        return [Badge(sensor, "no") if sensor in named else sensor, f" {score:.3g}"]
-
-    count = min(max(_PLACES, len(named)), len(ours))
-    rows: list[list[Text]] = [[str(k + 1), *(cell(ranking, k) for ranking in beside.values())] for k in range(count)]
-    return Grid(
-        "Who comes first by evidence, z-score against the windows before, Mahalanobis contribution; framed: the named",
-        ["place", *beside],
-        rows,
-    )

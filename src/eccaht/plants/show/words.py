@@ -81,12 +81,13 @@ def lines(answer: Answer) -> list[str]:
     """Everything that a person should know: the answer in short, how the data differ from the history, the answer."""
     answer, cut = shown_briefly(answer)
     others = [text for text in answer.cautions if text not in answer.compared]
-    shown = table(answer)
+    several, shown = incidents(answer), table(answer)
     return [
         *_wrapped([headline(answer), *undecided(answer)]),
         *(what_to_do(answer) if changed_plant(answer) else ()),
         *_wrapped(f"CAUTION: {text}" for text in answer.compared if not changed_plant(answer) or OUTSIDE not in text),
-        *incidents(answer),
+        *several[:1],
+        *_wrapped(several[1:], "  "),
         "",
         *columns(shown),
         *LEGEND,
@@ -146,16 +147,16 @@ def changed_plant(answer: Answer) -> bool:
 
 
 def incidents(answer: Answer) -> list[str]:
-    """A line an incident, in order of time; none where there is only one."""
+    """How many there are, and a line each, in order of time; nothing where there is only one."""
     if len(answer.incidents) < 2:
         return []
     found = []
     for each in answer.incidents[:_INCIDENTS]:
         estimated = "" if each.confidence is None else f", confidence {confident(each.confidence)}"
-        found.append(f"  {when(each)}: {_suspects(each)}{estimated}")
-    more = len(answer.incidents) - _INCIDENTS
-    shown = [f"{len(answer.incidents)} incidents in order of time:", *_wrapped(found, "  ")]
-    return [*shown, f"  and {more} more: see --json"] if more > 0 else shown
+        found.append(f"{when(each)}: {_suspects(each)}{estimated}")
+    if (more := len(answer.incidents) - _INCIDENTS) > 0:
+        found.append(f"and {more} more: see --json")
+    return [f"{len(answer.incidents)} incidents in order of time:", *found]
 
 
 def when(incident: Incident) -> str:

@@ -1,6 +1,7 @@
 """Watching streams round the clock: an alarm in time, rarely a false one, and the streams named."""
 
-from eccaht.plants.watch.events import Event as Event, Hearing as Hearing
+from eccaht.plants.watch.events import Event as Event
+from eccaht.plants.watch.hearing import Hearing as Hearing
 from eccaht.plants.watch.plant import PlantWatch as PlantWatch
 from eccaht.plants.watch.session import (
     Session as Session,

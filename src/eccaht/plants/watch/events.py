@@ -1,16 +1,12 @@
 """What a watch finds from window to window, as events: alarms, who joins and leaves them, silence, gaps, missing data.
 
-`events_of` compares how things stand after a window with what was reported before. `Hearing` says when a plant has no
-data, so that it is not watched, which must not look like quiet.
+`events_of` compares how things stand after a window with what was reported before.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from time import monotonic
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -24,12 +20,11 @@ from eccaht.streams import Alarm, Time
 Kind = Literal[
     "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
     "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
-    "acknowledged", "new-normal", "stopped",
+    "acknowledged", "new-normal", "old-normal", "calm", "stopped",
 ]  # fmt: skip
+Notice = Literal["alarm", "repeats", "over", "caution", "no-data", "data-back"]
+_FEW = 6  # sensors that need not be counted
 SETTLED = 3  # windows for which a sensor must be in the set, or out of it, until that is reported
-WINDOWS = 10  # over so many windows rows are counted
-_LONGEST_REASON = 300  # characters
-_SILENT = 600.0  # seconds without a row in time, at least, until that is reported
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Standing:
     when. changed: whether the last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings
     are unlike the history. moved: columns that never changed in the history and do now, with what is to say of each.
     missed: windows without any row just before this one. late: rows, since the window before, that came after their own
-    window was counted. thin: whether the window had too few rows to be watched. shelved: sensors left out for a time.
+    window was counted. shelved: sensors left out for a time.
     """
 
     time: np.datetime64
@@ -55,7 +50,6 @@ class Standing:
     moved: Mapping[str, str] = field(default_factory=dict)
     missed: int = 0
     late: int = 0
-    thin: bool = False
     shelved: frozenset[str] = frozenset()
 
 
@@ -66,7 +60,7 @@ class Reported:
     raised: of the alarm that goes on, None without one; onset, named: its onset and its set as last reported.
     waiting: sensors that are in the set and were not reported, or the reverse, and for how many windows. lasting: the
     sensors of a change that lasts. cautions: those that were given.
-    late: whether the window before had late rows. thin: windows in a row, up to `SETTLED`, that had too few rows.
+    late: whether the window before had late rows.
     """
 
     raised: np.datetime64 | None = None
@@ -81,7 +75,6 @@ class Reported:
     lasting: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     late: bool = False
-    thin: int = 0
 
     FIELDS = (
         *(Field(name, (), np.datetime64, optional=True) for name in ("raised", "onset")),
@@ -89,7 +82,6 @@ class Reported:
         *(Field(name, (name,), str, row=frozenset) for name in ("silent", "stuck", "range", "shelved", "moved")),
         Field("waiting", (), int, low=1, high=SETTLED - 1, keyed=True),
         Field("late", (), bool),
-        Field("thin", (), int, high=SETTLED),
     )
 
 
@@ -101,7 +93,7 @@ class Event:
     began, None for what the program does itself. onset, onset_interval: of the fault. named: the set as it is now;
     kinds, sizes, beliefs: of each sensor in it, where that is known; confidence: of the whole set. sensors: those the
     event is about. count: windows that are missing, or rows that were late. asked: the sensors that a watch with few
-    readings asked for in this window.
+    readings asked for in this window. notice: what it is called as an alert, None if it is none (`Notices`).
     """
 
     event: Kind
@@ -118,6 +110,7 @@ class Event:
     sensors: tuple[str, ...] = ()
     count: int | None = None
     asked: tuple[str, ...] = ()
+    notice: Notice | None = None
 
     FIELDS = (
         Field("event", (), str, among=get_args(Kind)),
@@ -129,6 +122,7 @@ class Event:
         Field("sizes", ("sizes",), optional=True, row=tuple),
         Field("beliefs", ("beliefs",), low=0.0, high=1.0, row=tuple),
         Field("confidence", low=0.0, high=1.0, optional=True),
+        Field("notice", (), str, among=get_args(Notice), optional=True),
     )
 
     def __repr__(self) -> str:
@@ -183,7 +177,6 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
         moved=reported.moved | frozenset(now.moved),
         shelved=now.shelved,
         late=now.late > 0,
-        thin=min(reported.thin + 1, SETTLED) if now.thin else 0,
     )
     alarm = now.alarm
     if reported.raised is not None and (alarm is None or alarm.time != reported.raised):
@@ -216,9 +209,6 @@ def _of_the_record(reported: Reported, now: Standing, clock: Clock) -> Iterator[
     if now.missed:
         text = f"gap: {counted(now.missed, 'window')} without any row before {clock.show(now.time)}"
         yield Event("gap", stamp, text, count=now.missed)
-    if now.thin and reported.thin == SETTLED - 1:
-        text = f"gap: too few rows in the last {SETTLED} windows, which are not watched until there are more"
-        yield Event("gap", stamp, text, count=SETTLED)
     if now.late and not reported.late:
         text = f"late: {counted(now.late, 'row')} came too late for their windows and are left out"
         yield Event("late", stamp, text, count=now.late)
@@ -233,14 +223,21 @@ def _changes(begun: Kind, ended: Kind, before: frozenset[str], now: frozenset[st
 def _sensors(
     begun: Kind, ended: Kind, before: frozenset[str], since: Mapping[str, np.datetime64], now: Standing, clock: Clock
 ) -> Iterator[Event]:
-    """Sensors that stopped or began to deliver or to move, each on its own line with the time."""
+    """Sensors that stopped or began to deliver or to move; those that did so at one time on one line."""
     stamp = iso(clock, now.time)
     what = {"silent": "no reading", "stuck": "one value", "range": "beyond everything in the history"}[begun]
-    for name in sorted({*since} - before):
-        text = f"{begun}: {name}, {what} since {clock.show(since[name])}"
-        yield Event(begun, stamp, text, onset=iso(clock, since[name]), sensors=(name,))
-    for name in sorted(before - {*since}):
-        yield Event(ended, stamp, f"{ended}: {name}{'' if begun == 'range' else ' again'}", sensors=(name,))
+    new = {*since} - before
+    for moment in sorted({since[name] for name in new}):
+        names = sorted(name for name in new if since[name] == moment)
+        text = f"{begun}: {_some(names)}, {what} since {clock.show(moment)}"
+        yield Event(begun, stamp, text, onset=iso(clock, moment), sensors=tuple(names))
+    if back := sorted(before - {*since}):
+        yield Event(ended, stamp, f"{ended}: {_some(back)}{'' if begun == 'range' else ' again'}", sensors=tuple(back))
+
+
+def _some(names: list[str]) -> str:
+    """Sensors, with their number where there are many."""
+    return listed(names) if len(names) <= _FEW else f"{len(names)} sensors ({listed(names)})"
 
 
 def _of_alarm(
@@ -299,77 +296,3 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
         named=reported.named,
         sensors=reported.named,
     )
-
-
-_LastWindows: Callable[..., deque[int]] = partial(deque, maxlen=WINDOWS)
-
-
-class Hearing:
-    """Compares the rows of the last windows with those that were lost meanwhile.
-
-    usual: rows of a window; seconds: its length. late, rows: of the last windows, rows that came too late for theirs
-    before, and rows that they are made of. reason: why the plant has no data, None while it has. heard: when the last
-    row came in time, None if rows are not expected here. ahead: rows ahead of all others since the last window. last:
-    when the last row was, for people; senders: where rows come from.
-    """
-
-    FIELDS = (
-        Field("late", ("windows",), int, row=_LastWindows),
-        Field("rows", ("windows",), int, row=_LastWindows),
-        Field("reason", (), str, high=_LONGEST_REASON, optional=True),
-        Field("_any", (), bool),
-    )
-
-    def __init__(self, usual: float, seconds: float, now: Callable[[], float] = monotonic) -> None:
-        self.late, self.rows = _LastWindows(), _LastWindows()
-        self.reason: str | None = None
-        self.heard: float | None = now()
-        self.last, self.senders = "the watch began", "what sends them"
-        self.ahead, self._usual, self._now = 0, usual, now
-        self._any = False  # windows since the reason is known
-        self._patience = max(WINDOWS * seconds, _SILENT)
-
-    def took(self, late: int, rows: int) -> None:
-        self.late.append(late)
-        self.rows.append(rows)
-        self.ahead, self.heard, self._any = 0, self._now(), True
-
-    def listen(self, waiting: int) -> bool:
-        """See whether the plant has data; waiting: late rows since the last window. Return whether that has changed."""
-        late, taken = sum(self.late) + waiting, sum(self.rows)
-        lost, before = late + self.ahead, self.reason
-        if before is None and lost > max(taken, WINDOWS / 2 * self._usual):
-            self.know(self._lost(late, taken))
-        elif self.is_silent:
-            self.know(self._silence(late))
-        elif before is not None and self._any and 4 * lost < taken:
-            self.know(None)
-        return (self.reason is None) != (before is None)
-
-    @property
-    def news(self) -> tuple[Kind, str]:
-        """What is to be reported: a kind of event, and its text."""
-        if self.reason is None:
-            return "data-back", "data back: rows come in time again"
-        return "no-data", f"no data: {self.reason}"
-
-    def know(self, reason: str | None) -> None:
-        """Why the plant has no data, None if it has: so until windows come that say otherwise."""
-        self.reason, self._any = reason, False
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether no row came in time for too long, and that is not known."""
-        return self.reason is None and self.heard is not None and self._now() - self.heard >= self._patience
-
-    def _lost(self, late: int, taken: int) -> str:
-        of = f"of the last {late + self.ahead + taken} rows"
-        if late >= self.ahead:
-            return f"{late} {of} came too late for their windows: check the clocks of its sources"
-        return f"{self.ahead} {of} have timestamps in the future: check the sender's clock"
-
-    def _silence(self, late: int) -> str:
-        if late or self.ahead:
-            lost = f"({late} came too late, {self.ahead} have timestamps in the future)"
-            return f"no row in time since {self.last} {lost}: check {self.senders}"
-        return f"no row since {self.last}: check {self.senders}"

@@ -134,6 +134,17 @@ class PlantWatch:
         lengths = {k: np.timedelta64(round(n * self.model.seconds * 1e6), "us") for k, n in ago.items()}
         return {self.model.names[k]: self.start - length for k, length in lengths.items()}
 
+    def is_frozen(self, was: bool) -> bool:
+        """Whether all sensors that have a value repeat it, for longer than half of them may; was: in the last window.
+
+        One that was frozen is so until something moves, also across a gap, after which the engine counts anew.
+        """
+        if was and self._recent.repeats:
+            return True
+        repeats, still = np.ravel(self.engine.repeats), np.ravel(self.engine.still)
+        there = repeats > 0.0
+        return bool(there.any() and repeats[there].min() > np.median(np.floor(still[there])))
+
     def in_units(self, alarm: Alarm | None) -> Alarm | None:
         """An alarm with its sizes in units of the readings."""
         return None if alarm is None else replace(alarm, sizes=alarm.sizes * self.model.scale[alarm.decision])
@@ -384,6 +395,12 @@ class Recent:
         self.wrong[row] = False
         self.times[row] = microseconds(time) if isinstance(time, np.datetime64) else time
         self.count += 1
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the last window is as the one before."""
+        last = self.values[self._rows(2)]
+        return len(last) > 1 and np.array_equal(last[0], last[1], equal_nan=True)
 
     def label(self, ago: int) -> Time:
         """The time of the window so many windows ago, or of the first that is remembered."""

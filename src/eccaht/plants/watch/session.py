@@ -25,11 +25,14 @@ from eccaht.plants.data.windows import Sample
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.model.model import Model
 from eccaht.plants.tuning import TUNING
-from eccaht.plants.watch.events import Event, Hearing, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.hearing import Hearing
+from eccaht.plants.watch.notices import Notices
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.state import built_plant, plant_state
 
-_KIND, _VERSION = "watch-state", 3
+_KIND, _VERSION = "watch-state", 4
+_FROZEN = "nothing moves: every sensor repeats its value: check its source"
 _FEW = 0.005  # share of the windows of a history: fewer missing ones are no habit
 _RATE = re.compile(r"\s*([1-9]\d{0,5})\s*/\s*([\d.].*?)\s*")
 _IN_WINDOWS = re.compile(r"([1-9]\d{0,11})\s*w")
@@ -41,7 +44,8 @@ class Operator:
     `apply` carries it out on each window before it is watched.
 
     shelved: sensors that bear no evidence, and until when. offsets: (K,), what is normal from now on less what was, in
-    the units of the windows. acknowledged: when the alarm was raised that is known, None if none is.
+    the units of the windows. acknowledged: when the alarm was raised that is known, None if none is. called: when the
+    last alarm was raised whose state was called normal; before: the offsets before that, None if it was taken back.
 
     >>> operator = Operator(["a", "b"])
     >>> operator.shelve("b", np.datetime64("2024-05-01T10:00"))
@@ -54,7 +58,8 @@ class Operator:
     FIELDS = (
         Field("shelved", (), np.datetime64, keyed=True),
         Field("offsets", ("K",)),
-        Field("acknowledged", (), np.datetime64, optional=True),
+        *(Field(name, (), np.datetime64, optional=True) for name in ("acknowledged", "called")),
+        Field("before", ("K",), optional=True),
     )
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -62,6 +67,8 @@ class Operator:
         self.shelved: dict[str, np.datetime64] = {}
         self.offsets = np.zeros(len(self.names))
         self.acknowledged: np.datetime64 | None = None
+        self.called: np.datetime64 | None = None
+        self.before: Array | None = None
 
     def shelve(self, name: str, until: np.datetime64) -> None:
         """Leave a sensor out until a time."""
@@ -91,7 +98,7 @@ class Session:
     digest: of the model's file, so that a state is never used with another model.
     position: start of the last window that was counted, None before the first. windows: how many were counted.
     number: of the last event. pending: events that may not have been reported yet. obeyed: lines of a file of orders
-    that were read.
+    that were read. hearing: whether the plant is watched. notices: what goes out to people.
     """
 
     FIELDS = (
@@ -101,12 +108,16 @@ class Session:
         Field("obeyed", (), int),
         Part("reported", Reported),
         Part("operator"),
+        Part("hearing"),
+        Part("notices"),
         Part("pending", Event, many=True),
     )
 
     def __init__(self, watch: PlantWatch, digest: str = "") -> None:
         self.watch, self.model, self.digest = watch, watch.model, digest
         self.operator, self.reported = Operator(self.model.names), Reported()
+        self.hearing = Hearing(self.model.usual_rows, self.model.seconds)
+        self.notices = Notices(self.model.seconds)
         self.position: np.datetime64 | None = None
         self.windows = self.number = self.obeyed = 0
         self.pending: tuple[Event, ...] = ()
@@ -115,18 +126,20 @@ class Session:
         """Take a window of all sensors, in robust units; return its events, which are pending from now on.
 
         A window that was counted already is refused. One with less than half of the usual rows, whose means are noisier
-        than the history's, is not watched.
+        than the history's, is not judged.
         """
         time = sample.start
         if self.position is not None and time <= self.position:
             raise ValueError(f"the window of {clock.show(time)} was counted before")
         watch, values = self.watch, self.operator.apply(sample.values, time)
-        usual = self.model.usual_rows
-        thin = sample.rows is not None and float(sample.rows.max()) < 0.5 * usual  # no sensor has half of the rows
-        shelved = frozenset(self.operator.shelved)
+        shelved, rows = frozenset(self.operator.shelved), None if sample.rows is None else float(sample.rows.max())
         watch.shelve(shelved)
-        if not thin:
+        missed, why = self._missed(time), self._unjudged(values, rows)
+        if why is None or np.isnan(values).all():
             watch.take(values, time.astype("datetime64[us]"))
+            if why is None and watch.is_frozen(self.hearing.why == _FROZEN):
+                why = _FROZEN
+        self.hearing.took(sample.late, round(rows or 0), why, missed)
         free: dict[str, Any] = {kind: getattr(self.reported, kind) - shelved for kind in STANDING}
         now = Standing(
             time,
@@ -135,13 +148,14 @@ class Session:
             settled=watch.settled,
             cautions=watch.cautions,
             moved={each.name: each.text(clock) for each in sample.moved},
-            missed=self._missed(time),
+            missed=missed,
             late=sample.late,
-            thin=thin,
             shelved=shelved,
             **{kind: watch.still(kind) for kind in STANDING},
         )
         events, self.reported = events_of(replace(self.reported, **free), now, clock)
+        wrong = {kind: getattr(now, kind) for kind in STANDING} | {"alarm": now.alarm.names if now.alarm else ()}
+        events = self.notices.step(events, wrong, time, clock)
         self.position, self.windows = time, self.windows + 1
         return self._keep([replace(event, asked=watch.asked) for event in events] if watch.asked else events)
 
@@ -149,7 +163,7 @@ class Session:
         """Carry out what an operator writes before the window at `time`; return its events, pending from now on.
 
         "shelve NAME TIME" leaves a sensor out for a time such as 2h, "unshelve NAME" takes it back, "acknowledge" and
-        "normal" are about the alarm.
+        "normal" are about the alarm, and "restore" takes the last "normal" back.
         """
         word, _, rest = order.strip().partition(" ")
         if word == "shelve":
@@ -160,9 +174,10 @@ class Session:
         if word == "unshelve":
             self.operator.unshelve(rest.strip())
             return []
-        if rest or word not in ("acknowledge", "normal"):
-            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge' or 'normal'")
-        return self.acknowledge(clock) if word == "acknowledge" else self.call_normal(clock)
+        plain = {"acknowledge": self.acknowledge, "normal": self.call_normal, "restore": self.restore}
+        if rest or word not in plain:
+            raise ValueError("write 'shelve NAME 2h', 'unshelve NAME', 'acknowledge', 'normal' or 'restore'")
+        return plain[word](clock)
 
     def acknowledge(self, clock: Clock = PLAIN) -> list[Event]:
         """Take note that an operator knows of the alarm."""
@@ -174,22 +189,36 @@ class Session:
     def call_normal(self, clock: Clock = PLAIN) -> list[Event]:
         """Take the present state as normal: from now on the sensors of the alarm are normal where they are.
 
-        The alarm is over once the watch finds the windows normal.
+        The alarm is over once the watch finds the windows normal. Until then saying so again changes nothing.
         """
         if (alarm := self.watch.alarm) is None:
             raise ValueError("there is no alarm whose state could become the new normal")
-        self.operator.offsets[alarm.decision] += np.nan_to_num(alarm.sizes)
+        operator = self.operator
+        if operator.called == dated(alarm.time):
+            return []
+        operator.called, operator.before = dated(alarm.time), operator.offsets.copy()
+        operator.offsets[alarm.decision] += np.nan_to_num(alarm.sizes)
         return self._done("new-normal", alarm.names, clock)
+
+    def restore(self, clock: Clock = PLAIN) -> list[Event]:
+        """Take back the last state that was called normal."""
+        operator = self.operator
+        if operator.before is None:
+            raise ValueError("there is no new normal to take back")
+        changed = np.flatnonzero(operator.offsets != operator.before).tolist()
+        operator.offsets, operator.called, operator.before = operator.before, None, None
+        return self._done("old-normal", [self.model.names[k] for k in changed], clock)
 
     def report(self, kind: Kind, text: str, time: np.datetime64, clock: Clock = PLAIN) -> list[Event]:
         """An event that no window shows; it is pending from now on."""
-        return self._keep([Event(kind, iso(clock, time), text)])
+        notice = kind if kind in ("caution", "no-data", "data-back") else None
+        return self._keep([Event(kind, iso(clock, time), text, notice=notice)])
 
-    def hear(self, hearing: Hearing, sample: Sample, clock: Clock = PLAIN) -> list[Event]:
-        """The event where the rows of a window, and late ones before it, show that data are lost or back."""
-        hearing.took(sample.late, 0 if sample.rows is None else int(sample.rows.max()))
-        hearing.last = clock.show(sample.start)
-        return self.report(*hearing.news, sample.start, clock) if hearing.listen(0) else []
+    def hear(self, clock: Clock = PLAIN) -> list[Event]:
+        """The event where the window that was taken last shows that the plant is no longer watched, or is again."""
+        assert self.position is not None
+        self.hearing.last = clock.show(self.position)
+        return self.report(*self.hearing.news, self.position, clock) if self.hearing.listen(0) else []
 
     def close(self, why: str, clock: Clock = PLAIN) -> list[Event]:
         """End what is open, because the watch ends; why: the reason, for people. The events are pending from now on."""
@@ -200,7 +229,8 @@ class Session:
             event.text if event.event == "over" else f"{event.event}: {listed(event.sensors)} not known any more"
             for event in events
         ]
-        return self._keep([replace(event, text=f"{text}; {why}") for event, text in zip(events, texts, strict=True)])
+        ended = [replace(event, text=f"{text}; {why}") for event, text in zip(events, texts, strict=True)]
+        return self._keep(ended + self.notices.end(self.position, why, clock))
 
     def settle(self) -> None:
         """All pending events were reported."""
@@ -238,6 +268,19 @@ class Session:
         session = Session(built_plant(model, state["watch"]), digest)
         restore(session, state["session"], {"K": len(model.names)})
         return session
+
+    def _unjudged(self, values: Array, rows: float | None) -> str | None:
+        """Why a window of at most so many rows cannot be judged, None if it can."""
+        if len(self.operator.shelved) == len(self.model.names):
+            return "all sensors are shelved: unshelve some"
+        if np.isnan(values).all():
+            return self.hearing.no_value()
+        if rows is not None and rows < 0.5 * (usual := self.model.usual_rows):  # no sensor has half of the rows
+            return (
+                f"too few rows: {rows:.0f} in a window, {usual:.0f} in the history: send as many, or calibrate anew on "
+                "rows as they come now"
+            )
+        return None
 
     def _missed(self, time: np.datetime64) -> int:
         """Windows without any row between the last one and this, if they are more than in the history."""

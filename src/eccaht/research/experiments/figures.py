@@ -43,12 +43,9 @@ def draw_curves(
         label = labels.get(name, shown_name(name))
         line = _draw_policy(ax, drawn[name], label, curves, seed=seed, opacity=opacity)
         _mark(line, drawn[name], place / len(f1))
-    ax.set(xlabel="measurements", ylabel=_f1_label(runs))
+    ylabel = "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
+    ax.set(xlabel="measurements", ylabel=ylabel)
     _scale_axes(ax, horizon)
-
-
-def _f1_label(runs: int) -> str:
-    return "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
 
 
 def _scale_axes(ax: Axes, horizon: int) -> None:

@@ -136,10 +136,6 @@ class Number(NamedTuple):
     incidents: int
     happened: int = 0
 
-    @property
-    def estimate(self) -> Estimate:
-        return Estimate(self.mean, self.interval)
-
 
 @dataclass(frozen=True)
 class Summary:

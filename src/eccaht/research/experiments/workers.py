@@ -130,28 +130,17 @@ def _closing_quietly(results: Results) -> Iterator[Results]:
 def _deaf_to_interrupts() -> Iterator[Callable[[], object]]:
     """Ctrl-C reaches every process of a terminal; those started here inherit a mask and leave it to this one.
 
-    This one, where signals may arrive on any thread, postpones them until what is yielded is called.
+    This one hears it again once what is yielded is called.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield lambda: None
         return
     for helper in (resource_tracker, loky_resource_tracker):  # starting them would lift the mask
         helper.ensure_running()
-    heard: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if threading.current_thread() is not threading.main_thread():
-        handlers = {}
-    for number, handler in handlers.items():
-        if callable(handler):
-            signal.signal(number, lambda number, _: heard.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
     def listen_again() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        while handlers:
-            signal.signal(*handlers.popitem())
-        while heard:
-            signal.raise_signal(heard.pop())
 
     try:
         yield listen_again

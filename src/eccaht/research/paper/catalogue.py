@@ -1,4 +1,4 @@
-"""Every experiment of the paper and its revision.
+"""Every experiment of the paper.
 
 The entries read like the table of docs/paper/figures.md (WaDi is elsewhere).
 """
@@ -14,7 +14,6 @@ import numpy as np
 
 from eccaht.base.presentation.text import unknown
 from eccaht.research.paper.experiment import Experiment, Kind, Setting
-from eccaht.research.paper.revised import REVISED
 
 BASELINES = ("ecc-aht", "random-sparse", "round-robin")
 ABLATIONS = ("ecc-aht", "simple-difference", "random-sparse", "diagonal", "cost-free")
@@ -149,20 +148,16 @@ _ENTRIES += [
     ),
 ]
 
-GROUPS = {"all": [entry.id for entry in _ENTRIES], "revised": [entry.id for entry in REVISED]}
-EXPERIMENTS: dict[str, Experiment] = {entry.id: entry for entry in (*_ENTRIES, *REVISED)}
+EXPERIMENTS: dict[str, Experiment] = {entry.id: entry for entry in _ENTRIES}
 
 
 def choose(names: Iterable[str]) -> list[Experiment]:
-    """Return experiments by id, each once, in the order of the catalogue.
-
-    `all` is every one of the paper, `revised` every one of its revision.
+    """Return experiments by id, each once, in the order of the catalogue; `all` is every one.
 
     >>> [experiment.id for experiment in choose(["fig5b", "fig1", "fig5b"])]
     ['fig1', 'fig5b']
     """
     wanted = set(names)
-    for name in sorted(wanted - EXPERIMENTS.keys() - GROUPS.keys()):
-        raise unknown(name, [*GROUPS, *EXPERIMENTS], "experiment", cutoff=0.0)
-    wanted.update(id for group in wanted & GROUPS.keys() for id in GROUPS[group])
-    return [entry for entry in EXPERIMENTS.values() if entry.id in wanted]
+    for name in sorted(wanted - EXPERIMENTS.keys() - {"all"}):
+        raise unknown(name, ["all", *EXPERIMENTS], "experiment", cutoff=0.0)
+    return [entry for entry in EXPERIMENTS.values() if entry.id in wanted or "all" in wanted]

@@ -5,7 +5,6 @@ A claim is a function: its docstring says what the paper claims and how that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from eccaht.base.arrays import Array
 from eccaht.research.experiments.looks import shown_name
 from eccaht.research.paper.results import Results, error_table, slopes, unlimited_budget
-from eccaht.research.paper.revised_claims import REVISED_CLAIMS
 from eccaht.research.paper.verdicts import (
     FEWEST,
     OPPOSITE,
@@ -337,17 +335,6 @@ def asymptotics(given: Given) -> Verdict:
         part = judged(np.log(sample), results, name, when, above=1.0, factor=True, note=note)
         parts.append(replace(part, answer=at_the_limit(part)))
     return conclude(parts, "asymptotics")
-
-
-def claims_about(results: Mapping[str, Results]) -> list[Claim]:
-    """The claims of the paper and of its revision.
-
-    Those of the revision where one of its experiments was run; those of the paper always, unless it alone was.
-    """
-    revised = REVISED_CLAIMS if any(id.startswith("revised-") for id in results) else []
-    if revised and all(id.startswith("revised-") for id in results):
-        return revised
-    return [*CLAIMS, *revised]
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -14,13 +14,12 @@ import numpy as np
 
 from eccaht.streams import Covariance, Problem, effective_rank, families
 
-Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics", "confidence"]
+Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics"]
 Cell = tuple[int, str]  # number of the setting, policy
 _COMPARING = ("curves", "sweep", "rank")
 _COLUMNS = {
     "stopping": ("hits", "measurements"),
     "asymptotics": ("first_stop", "last_stop", "rate"),
-    "confidence": ("hits", "measurements", "stopped"),
 }
 
 
@@ -68,8 +67,7 @@ class Experiment:
 
     kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
     final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
-    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls; `confidence`
-    readings and wrong sets of procedures that stop by themselves (the revision), each a policy with its options.
+    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls.
     """
 
     id: str
@@ -85,10 +83,6 @@ class Experiment:
     @property
     def compares(self) -> bool:
         return self.kind in _COMPARING
-
-    def policy_of(self, row: str) -> str:
-        """The policy behind a row: its own name, or that of the policy that it is a variant of."""
-        return str(self.policy_options.get(row, {}).get("policy", row))
 
     @property
     def cells(self) -> list[Cell]:
@@ -111,7 +105,7 @@ class Experiment:
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        drawn = self.compares or self.kind in ("panels", "confidence")
+        drawn = self.compares or self.kind == "panels"
         return (f"{self.id}.pdf", f"{self.id}.png") if drawn else ()
 
     def repeats(self, runs: int) -> int:

@@ -5,24 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array, Index
-from eccaht.base.statistics import first_reached, reached_for_good
+from eccaht.base.statistics import reached_for_good
 from eccaht.research.experiments.tables import Table
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.experiment import Experiment
-from eccaht.streams import Gap, Policy, Problem, Simulator, Step, make_policy, steps
+from eccaht.streams import Policy, Problem, Simulator, Step, make_policy, steps
 
 ENTRY = EXPERIMENTS["fig1"]
 (_SETTING,), (POLICY,), HORIZON = ENTRY.settings, ENTRY.policies, ENTRY.horizon
 STREAMS, RHO = _SETTING.arguments["K"], _SETTING.arguments["rho"]
 N_ANOMALIES, SHIFT, BUDGET = _SETTING.n_anomalies, _SETTING.shift, _SETTING.budget
-ALPHA = ENTRY.policy_options[POLICY]["alpha"]
 CLOSE_UP = 5  # panel (f)
 
 
@@ -34,119 +31,62 @@ def problem() -> Problem:
 # -- the run -------------------------------------------------------------------------------------------
 
 
-class Moment(NamedTuple):
-    """What is believed after `step` readings, and the measurement behind the last one.
+def trace(seed: int, entry: Experiment = ENTRY) -> Table:
+    """Run the search, ignoring its stopping rule; one row a (step, stream), what belongs to the whole step repeated.
 
     Before the first measurement (step 0) champion and challenger are -1, the reading is NaN and the weights are 0.
     """
-
-    step: int
-    champion: int
-    challenger: int
-    reading: float
-    weights: Array
-    correlation: Array  # of each stream with the champion, S[i*, :]
-    beliefs: Array
-    scores: Array
-    decision: Index
-    lead: float
-    threshold: float
-    anomalies: Index  # the truth, which the policy never sees
-
-
-def watch(seed: int, entry: Experiment = ENTRY) -> Iterator[Moment]:
-    """Run the search for all measurements of the entry, ignoring its stopping rule, and yield each moment."""
     setting, (name,) = entry.settings[0].problem(), entry.policies
     policy = make_policy(name, setting, seed=seed, **entry.policy_options[name])
     world = Simulator(setting, seed=seed)
-    yield _moment(policy, world, Step(0, np.zeros(setting.size), np.nan))
-    for step in steps(policy, world, entry.horizon, obey_stopping=False):
-        yield _moment(policy, world, step)
+    states = [_state(policy, world, Step(0, np.zeros(setting.size), np.nan))]
+    states += [_state(policy, world, step) for step in steps(policy, world, entry.horizon, obey_stopping=False)]
+    streams = np.arange(setting.size)
+    columns = {
+        column: np.concatenate([np.broadcast_to(state[column], streams.size) for state in states])
+        for column in states[0]
+    }
+    return {"step": columns.pop("step"), "stream": np.tile(streams, len(states)), **columns}
 
 
-def _moment(policy: Policy, world: Simulator, step: Step) -> Moment:
-    assert isinstance(policy.stopping, Gap)
-    column = policy.problem.covariance.column
-    return Moment(
-        step=step.number,
-        champion=step.champion,
-        challenger=step.challenger,
-        reading=step.reading,
-        weights=step.weights,
-        correlation=column(step.champion) if step.number else np.zeros(step.weights.size),
-        beliefs=policy.beliefs.copy(),
-        scores=policy.scores.copy(),
-        decision=policy.decision,
-        lead=policy.lead,
-        threshold=policy.stopping.beta,
-        anomalies=world.anomalies,
-    )
-
-
-def trace(seed: int, entry: Experiment = ENTRY) -> Table:
-    """Run the search and return it as a flat table, one row a (step, stream)."""
-    return tabulate(watch(seed, entry))
-
-
-def tabulate(moments: Iterable[Moment]) -> Table:
-    """Return moments as a flat table; what belongs to the whole step is repeated for each stream."""
-    kept = list(moments)
-    streams = np.arange(kept[0].beliefs.size)
-
-    def each(name: str) -> NDArray[Any]:
-        return np.concatenate([np.broadcast_to(getattr(moment, name), streams.size) for moment in kept])
-
-    def among(name: str) -> NDArray[Any]:
-        return np.concatenate([np.isin(streams, getattr(moment, name)) for moment in kept])
-
+def _state(policy: Policy, world: Simulator, step: Step) -> dict[str, Any]:
+    """What is believed after a step, and the measurement behind it."""
+    streams = np.arange(policy.problem.size)
     return {
-        "step": each("step"),
-        "stream": np.tile(streams, len(kept)),
-        "belief": each("beliefs"),
-        "score": each("scores"),
-        "weight": each("weights"),
-        "correlation": each("correlation"),
-        "champion": each("champion"),
-        "challenger": each("challenger"),
-        "reading": each("reading"),
-        "lead": each("lead"),
-        "threshold": each("threshold"),
-        "decided": among("decision"),
-        "anomalous": among("anomalies"),
+        "step": step.number,
+        "belief": policy.beliefs.copy(),
+        "score": policy.scores.copy(),
+        "weight": step.weights,
+        "correlation": policy.problem.covariance.column(step.champion) if step.number else np.zeros(streams.size),
+        "champion": step.champion,
+        "challenger": step.challenger,
+        "reading": step.reading,
+        "lead": policy.lead,
+        "decided": np.isin(streams, policy.decision),
+        "anomalous": np.isin(streams, world.anomalies),
     }
 
 
 class Fig1Outcome(NamedTuple):
-    """How a search ended, and where the gap rule would have ended it."""
+    """How a search ended."""
 
     decision: list[int]
     truth: list[int]
     right_from: int | None  # the measurement since which the decision is right for good
-    stopped_at: int | None  # the measurement at which the gap rule first holds
-    stopped_decision: list[int] | None
 
     @property
     def right(self) -> bool:
         return self.decision == self.truth
 
-    @property
-    def stopped_right(self) -> bool | None:
-        """Would the gap rule have stopped with the true set? None if it would not have stopped."""
-        return None if self.stopped_decision is None else self.stopped_decision == self.truth
-
 
 def outcome(table: Table) -> Fig1Outcome:
     decided, anomalous = by_step(table, "decided"), by_step(table, "anomalous")
-    lead, threshold = by_step(table, "lead")[:, 0], by_step(table, "threshold")[:, 0]
     hits = (decided & anomalous).sum(axis=1)
-    # row 0 is the state before the first measurement, which neither curve counts
-    stopped_at = first_reached((lead >= threshold)[1:], level=1.0)
+    # row 0 is the state before the first measurement, which does not count
     return Fig1Outcome(
         decision=np.flatnonzero(decided[-1]).tolist(),
         truth=np.flatnonzero(anomalous[-1]).tolist(),
         right_from=reached_for_good(hits[1:] == anomalous.sum(axis=1)[1:], level=1.0),
-        stopped_at=stopped_at,
-        stopped_decision=None if stopped_at is None else np.flatnonzero(decided[stopped_at]).tolist(),
     )
 
 

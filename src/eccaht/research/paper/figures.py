@@ -16,7 +16,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
@@ -29,9 +29,7 @@ from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 from eccaht.research.experiments.tables import Table
 from eccaht.research.paper.experiment import Ranks
 from eccaht.research.paper.fig1 import CLOSE_UP, by_step
-from eccaht.research.paper.published import PUBLISHED
 from eccaht.research.paper.results import Results, unlimited_budget
-from eccaht.research.paper.revised import information_limit
 
 _FORMS = (("o", "-", True), ("s", "--", False), ("D", ":", True), ("v", "-.", False))  # marker, dash, filled
 _HOLLOW: dict[str, Any] = {"marker": "^", "markerfacecolor": "white", "markersize": 4.5, "linestyle": ""}
@@ -246,92 +244,6 @@ _DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {
     "sweep": _draw_sweep,
     "rank": _draw_rank,
 }
-
-
-# -- the revision: readings of each procedure, the authors' beside ours ----------------------------------
-
-_COLUMNS = 4
-_APART = 0.09  # between procedures of one setting
-
-
-def draw_revised(results: Results) -> Figure:
-    """Draw mean readings with 95 % intervals against what varies; hollow marks are the authors'."""
-    experiment = results.experiment
-    panels = _by_panel(results)
-    rows = -(-len(panels) // _COLUMNS)
-    with figure_style():
-        figure = Figure(figsize=(TEXT_WIDTH, 1.2 + 1.9 * rows))
-        title = fill(f"{experiment.id}: {experiment.title} ({results.runs} searches each)", _LINE_LENGTH)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=8)
-        grid = figure.subplots(rows, min(len(panels), _COLUMNS), squeeze=False).ravel()
-        for ax, (label, settings) in zip(grid, panels.items(), strict=False):
-            _draw_readings(ax, label, settings, results)
-        for ax in grid[len(panels) :]:
-            ax.set_visible(False)
-        what = "readings x Gamma* / log(1/alpha)" if _normalised(results) else "mean readings"
-        for ax in grid[:: min(len(panels), _COLUMNS)]:
-            ax.set_ylabel(what)
-        shown = looks(experiment.policies)
-        handles = [
-            Line2D([], [], **look.line, **look.mark(3.6), linewidth=1.0, label=shown_name(name))
-            for name, look in shown.items()
-        ]
-        handles.append(
-            Line2D([], [], color=_THIN["color"], marker="o", markerfacecolor="white", linestyle="", label="authors")
-        )
-        if _normalised(results):
-            handles.append(Line2D([], [], **_THIN, linestyle="--", label="the limit"))
-        figure.legend(handles=handles, loc="outside lower left", ncols=5, columnspacing=1.4, handlelength=2.4)
-    return figure
-
-
-def _by_panel(results: Results) -> dict[str, list[int]]:
-    """The settings of each panel; settings that have no place on an axis are one panel."""
-    panels: dict[str, list[int]] = {}
-    for k, setting in enumerate(results.experiment.settings):
-        panels.setdefault("" if np.isnan(setting.x) else setting.label, []).append(k)
-    return panels
-
-
-def _normalised(results: Results) -> bool:
-    return results.experiment.id == "revised-rate"
-
-
-def _scale(results: Results, k: int) -> float:
-    """What readings are multiplied by to be readings for each nat of log(1/alpha), in those of the limit."""
-    setting = results.experiment.settings[k]
-    if not _normalised(results):
-        return 1.0
-    return (information_limit(setting) or np.nan) / np.log(1.0 / setting.options["alpha"])
-
-
-def _draw_readings(ax: Axes, label: str, settings: list[int], results: Results) -> None:
-    experiment = results.experiment
-    named = [experiment.settings[k].label for k in settings]
-    x = np.arange(len(settings), dtype=float) if not label else np.array([experiment.settings[k].x for k in settings])
-    scale = np.array([_scale(results, k) for k in settings])
-    for place, (name, look) in enumerate(looks(experiment.policies).items()):
-        aside = 0.0 if label else _APART * (place - (len(experiment.policies) - 1) / 2)
-        readings = np.stack([results.cells[k, name][:, 1] for k in settings], axis=1) * scale
-        line = {**look.line, **look.mark(3.6), "linestyle": look.dash if label else "", "linewidth": 1.0}
-        ax.plot(x + aside, readings.mean(axis=0), **line, zorder=2)
-        _bars(ax, x + aside, readings, look.colour, results)
-        theirs = [PUBLISHED.get((experiment.id, k, name), (np.nan,))[0] for k in settings]
-        hollow = {**look.mark(5.5), "markerfacecolor": "none", "markeredgewidth": 0.8, "linestyle": "", "zorder": 3}
-        ax.plot(x + aside, np.array(theirs) * scale, color=look.colour, **hollow)
-    if _normalised(results):
-        ax.axhline(1.0, linestyle="--", **_THIN)
-        ax.set_xlabel("log10(1/alpha)")
-    ax.set_title(label)
-    if not label:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(ScalarFormatter())
-        ax.yaxis.set_minor_locator(NullLocator())
-        ax.set_xticks(x, named)
-    else:
-        ax.set_ylim(bottom=0.0)
-        ax.xaxis.set_major_locator(MaxNLocator(5))
 
 
 # -- figure 1: one search seen from inside -------------------------------------------------------------

@@ -31,7 +31,7 @@ from eccaht.research.experiments.looks import shown_name
 from eccaht.research.experiments.tables import from_rows, save_table
 from eccaht.research.paper import storage
 from eccaht.research.paper.catalogue import EXPERIMENTS
-from eccaht.research.paper.claims import HOW_DECIDED, claims_about
+from eccaht.research.paper.claims import CLAIMS, HOW_DECIDED
 from eccaht.research.paper.experiment import Experiment
 from eccaht.research.paper.results import Results
 from eccaht.research.paper.verdicts import Claim, Verdict, Word, short
@@ -56,7 +56,7 @@ def write_report(directory: Path, *, note: Callable[[str], object] = lambda _: N
     if not results:
         why = f" ({next(iter(refused.values()))})" if refused else ""
         raise ValueError(f"no results in {directory}{why}: run 'eccaht reproduce all --out {directory}' first")
-    judged = [(claim, claim.verdict(results, str(directory))) for claim in claims_about(results)]
+    judged = [(claim, claim.verdict(results, str(directory))) for claim in CLAIMS]
     tables = _save_numbers(judged, directory)
     blocks = [*_opening(results, refused, judged), *_claims(judged, results), *_figures(results, directory)]
     pages = {"report.html": html(TITLE, blocks), "report.md": markdown(TITLE, blocks, directory)}

@@ -21,7 +21,7 @@ from eccaht.base.statistics import Arrivals, arrivals, bca_interval, clopper_pea
 from eccaht.research.experiments.comparison import TARGET, curve_steps, interval_columns, summary
 from eccaht.research.experiments.tables import Table, from_rows
 from eccaht.research.paper.experiment import Cell, Experiment
-from eccaht.streams import Gap, Problem, Simulator, make_policy, pair_design, steps
+from eccaht.streams import Gap, Problem, Simulator, make_policy, pair_design, search, steps
 from eccaht.streams.limits.mixture import best_action
 
 
@@ -135,6 +135,15 @@ def error_table(results: Results) -> Table:
         row |= {"wrong": wrong, "share": wrong / runs, "share_low": low, "share_high": high}
         rows.append(row | {"mean_measurements": float(measurements.mean())})
     return from_rows(rows)
+
+
+def stopped_search(
+    problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]
+) -> NDArray[np.int32]:
+    """Search until the rule stops: the anomalous streams in the final set, and the measurements."""
+    world = Simulator(problem, seed=seed, names=[name])
+    found = search(make_policy(name, problem, seed=seed, **options), world.measure, max_measurements=horizon)
+    return np.array([np.isin(found.anomalies, world.anomalies).sum(), found.n_measurements], dtype=np.int32)
 
 
 def stopping_times(problem: Problem, name: str, horizon: int, seed: tuple[int, int], options: dict[str, Any]) -> Array:

@@ -28,17 +28,13 @@ from eccaht.research.paper.results import (
     rank_table,
     run_table,
     slope_table,
+    stopped_search,
     stopping_times,
     summary_table,
 )
-from eccaht.research.paper.revised import confidence_table, decide
-from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
 from eccaht.version import __version__
 
-_PIECE = 2e6  # microseconds that a piece may take, more or less: what an interrupt may lose
-# about how long a measurement takes, in microseconds: long cells go first
-_COST, _EXACT_COST, _DECIDING_COST = 25, 5000, 20_000  # the last of a search that stops by itself
-_ENDED_BY = {"stopping": 40, "asymptotics": 300, "exact": 150}  # usual measurements
+_PIECES = 20  # of a cell
 
 
 class Progress(NamedTuple):
@@ -72,18 +68,6 @@ class Piece(NamedTuple):
     @property
     def key(self) -> tuple[str, Cell]:
         return self.experiment.id, self.cell
-
-    @property
-    def cost(self) -> float:
-        (k, row), horizon = self.cell, self.experiment.horizon
-        setting, policy = self.experiment.settings[k], self.experiment.policy_of(row)
-        if self.experiment.kind == "confidence":
-            return float(_DECIDING_COST * len(self.runs))
-        if find_entry(policy).can.exact_lead:
-            ends = min(horizon, _ENDED_BY["exact"]) if not setting.options.get("regularize") else horizon
-            return float(_EXACT_COST * ends * len(self.runs))
-        step = _COST * (1.0 + setting.arguments.get("K", 100) / 1000.0)
-        return float(step * min(horizon, _ENDED_BY.get(self.experiment.kind, horizon)) * len(self.runs))
 
 
 def reproduce(
@@ -164,12 +148,8 @@ def _pieces(
         names = ", ".join(f"{k}-{policy}" for k, policy in again)
         note(f"cells of {experiment.id} that are damaged are made again: {names}")
     for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
-        alone = Piece(experiment, cell, seed, range(1)).cost
-        policy = experiment.policy_of(cell[1])
-        # how long a policy of the user's own takes is not known
-        slow = policy not in BUILT_IN or (experiment.compares and find_entry(policy).can.exact_lead)
-        size = 1 if slow else max(1, int(_PIECE / max(1.0, alone)))
         runs_of_cell = range(experiment.repeats(runs))
+        size = -(-len(runs_of_cell) // _PIECES)
         for first in runs_of_cell[::size]:
             yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
 
@@ -178,12 +158,11 @@ def _whole_cells(
     start: Start, work: list[Piece], counter: _Counter
 ) -> Generator[tuple[Experiment, Cell, NDArray[Any]], None, None]:
     """Run all pieces, yielding a cell once the last of its runs is in."""
-    ordered = sorted(work, key=lambda piece: -piece.cost)  # stable: the pieces of a cell stay together
     found: dict[tuple[str, Cell], dict[int, NDArray[Any]]] = {}  # by cell and first run of a piece
     left = Counter(piece.key for piece in work)
-    with closing(start(_run, [(k, piece) for k, piece in enumerate(ordered)])) as results:
+    with closing(start(_run, [(k, piece) for k, piece in enumerate(work)])) as results:
         for k, some in results:
-            piece = ordered[k]
+            piece = work[k]
             key = piece.key
             found.setdefault(key, {})[piece.runs.start] = some
             left[key] -= 1
@@ -195,9 +174,8 @@ def _whole_cells(
 
 # what one run of a cell leaves, where these are not the hits after each measurement
 _RUNS: dict[str, Callable[..., NDArray[Any]]] = {
-    "stopping": lambda *search: decide(*search)[:2],
+    "stopping": stopped_search,
     "asymptotics": stopping_times,
-    "confidence": decide,
 }
 
 
@@ -248,7 +226,6 @@ _TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order 
     "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
     "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
     "asymptotics": (slope_table, run_table),
-    "confidence": (confidence_table, run_table),
 }
 
 
@@ -268,9 +245,7 @@ def _finish(directory: Path, id: str) -> str:
     for name, table in made.items():
         save_table(table, directory / id / name)
     if experiment.pictures:
-        if experiment.kind == "panels":
-            drawn = figures.draw_search(made[f"{id}.csv"])
-        else:
-            drawn = figures.draw_revised(results) if experiment.kind == "confidence" else figures.draw(results)
+        panels = experiment.kind == "panels"
+        drawn = figures.draw_search(made[f"{id}.csv"]) if panels else figures.draw(results)
         save_figure(drawn, directory / id / id)
     return id

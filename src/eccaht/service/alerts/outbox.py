@@ -17,18 +17,27 @@ from typing import Any
 import sqlalchemy as sa
 
 from eccaht.base.presentation.text import confident, listed
+from eccaht.plants.incident.alarms import STANDING
 from eccaht.service.store import schema
 
-KINDS = ("alarm", "over", "no-data", "data-back")  # what goes out: the beginnings and the ends
 NEVER = 1 << 62
+_FEW = 3  # sensors that a subject names
 _box = schema.outbox
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
-_HEADINGS = {"alarm": "ALARM", "over": "Over", "no-data": "NO DATA", "data-back": "Data back"}
+_HEADINGS = {
+    "alarm": "ALARM",
+    "repeats": "REPEATS",
+    "over": "Over",
+    "caution": "CAUTION",
+    "no-data": "NOT WATCHED",
+    "data-back": "Watched again",
+}
+_WHAT = {"range": "out of range"}  # that sensors are, where the event is not called so
 
 
 @dataclass(frozen=True)
 class Message:
-    """An event of a plant that goes out; key: the same however often it is sent."""
+    """An event of a plant that goes out; key: the same however often it is sent. kind: what it is as an alert."""
 
     key: str
     plant: str
@@ -46,7 +55,12 @@ class Message:
         >>> Message("k", "mill", 7, "alarm", {"named": ["LT-101", "TT-303"]}).subject
         'ALARM mill: LT-101, TT-303'
         """
-        heading, named = _HEADINGS.get(self.kind, self.kind), listed(list(self.event.get("named") or ()))
+        heading, event = _HEADINGS.get(self.kind, self.kind), self.event
+        named = listed(list(event.get("named") or event.get("sensors") or ()))
+        if (way := event.get("event")) in STANDING:
+            sensors = list(event.get("sensors") or ())
+            some = listed(sensors) if len(sensors) <= _FEW else f"{len(sensors)} sensors"
+            named = f"{some} {_WHAT.get(way, way)}"
         return _without_controls(f"{heading} {self.plant}: {named}" if named else f"{heading} {self.plant}")[:200]
 
     @property
@@ -91,8 +105,7 @@ def rows_for(plant: str, event: Mapping[str, Any], channels: Iterable[str], now:
     They are to be stored in the transaction of the event. The key holds the event's time: a plant that is removed and
     made again counts its events from 1.
     """
-    kind = event["event"]
-    if kind not in KINDS:
+    if (kind := event["notice"]) is None:
         return []
     number = int(event["number"])
     rows = []

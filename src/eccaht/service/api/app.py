@@ -18,9 +18,12 @@ from starlette.requests import ClientDisconnect
 
 from eccaht.service.alerts.sender import make_sender
 from eccaht.service.api import files, health, past, plants, retrain, shapes
+from eccaht.service.api.forwarding import forwarded, make_client
+from eccaht.service.api.readers import Readers
 from eccaht.service.rows import Busy
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.feeds import Feeds
+from eccaht.service.runtime.owners import Elsewhere
 from eccaht.service.runtime.retraining import Retrainings
 from eccaht.service.security import login
 from eccaht.service.settings import Settings
@@ -39,7 +42,7 @@ _ROUTERS = (
     health.router,
 )
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": shapes.ProblemShape} for code in (400, 401, 403, 404, 413, 415, 422, 429, 503)
+    code: {"model": shapes.ProblemShape} for code in (400, 401, 403, 404, 409, 413, 415, 422, 429, 503)
 }
 
 
@@ -58,6 +61,7 @@ def make_app(settings: Settings) -> FastAPI:
         app.state.feeds = Feeds(engine)
         await app.state.feeds.start()
         sender.start()
+        app.state.others, app.state.readers = make_client(), Readers()
         simulation = asyncio.create_task(_simulation(engine)) if settings.demo else None
         try:
             yield
@@ -67,6 +71,8 @@ def make_app(settings: Settings) -> FastAPI:
                 await asyncio.gather(simulation, return_exceptions=True)
             await app.state.retrainings.stop()
             await app.state.feeds.stop()
+            await app.state.others.aclose()
+            app.state.readers.stop()
             await engine.stop()
             await sender.stop()
             store.close()
@@ -113,7 +119,7 @@ async def _put_plants(engine: Runtime, settings: Settings) -> None:
         if known is not None and taken.get(name) == digest:
             digest = known.model_digest
         if known is None or known.model_digest != digest or known.options != plant.options():
-            await engine.put_plant(name, digest, plant.options(), "settings")
+            await engine.put_plant(name, digest, plant.options(), "settings", by_force=True)
         if taken.get(name) != digests[content]:
             await asyncio.to_thread(_take, engine, name, digests[content])
 
@@ -150,6 +156,10 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(ClientDisconnect)
     async def _left(_: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
         return Response(status_code=400)  # which the client does not see: it left in the middle of its body
+
+    @app.exception_handler(Elsewhere)
+    async def _elsewhere(request: Request, error: Elsewhere) -> Response:
+        return await forwarded(request, error) or _problem(409 if error.address else 503, str(error))
 
     @app.exception_handler(Busy)
     async def _busy(_: Request, error: Busy) -> Response:

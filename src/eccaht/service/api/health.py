@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from time import monotonic
-from typing import Literal
+from typing import Literal, get_args
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
@@ -21,9 +21,9 @@ from pydantic import BaseModel
 
 from eccaht.service.api.plants import engine_of
 from eccaht.service.runtime.engine import Runtime
+from eccaht.service.runtime.views import PlantState
 from eccaht.service.security.guard import require
 from eccaht.service.store import Store, schema
-from eccaht.service.store.schema import STATES
 from eccaht.service.store.store import now, upsert
 
 router = APIRouter()
@@ -43,7 +43,7 @@ _COUNTED = {
 
 
 class HealthShape(BaseModel):
-    """Whether the service works; without_data: plants that are not watched for want of rows."""
+    """Whether the service works; without_data: plants that are not watched."""
 
     status: Literal["ok", "starting", "broken"]
     plants: int
@@ -116,9 +116,9 @@ async def healthz(request: Request) -> Response:
         status, detail = "broken", f"rows could not be stored {ago:.0f} s ago: the log says why"
     else:
         status = "ok"
-    views = engine.views()
-    without = sum(view.no_data is not None for view in views.values())
-    found = {"status": status, "plants": len(views), "without_data": without, "detail": detail}
+    views, broken = engine.views(), engine.broken
+    without = sum(view.no_data is not None for view in views.values()) + len(broken)
+    found = {"status": status, "plants": len(views) + len(broken), "without_data": without, "detail": detail}
     health = HealthShape.model_validate(found)
     return JSONResponse(health.model_dump(), 200 if status == "ok" else 503)
 
@@ -147,15 +147,17 @@ class _Numbers(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All numbers as they are now."""
-        engine, views = self._engine, self._engine.views()
-        found = Counter(view.state if view.windows else "waiting" for view in views.values())
-        what = "Plants by state; waiting: without any window so far."
+        engine = self._engine
+        views = {name: view for name, view in engine.views().items() if view.watched_by in (None, engine.name)}
+        # a plant counts where it is watched, and everywhere if it is nowhere
+        found = Counter(view.shown for view in views.values()) + Counter({"broken": len(engine.broken)})
+        what = "Plants by state; waiting: without any window so far; no-data: not watched."
         states = GaugeMetricFamily("eccaht_plants", what, labels=["state"])
-        for state in (*STATES, "waiting"):
+        for state in get_args(PlantState):
             states.add_metric([state], found[state])
         yield states
-        blind = sum(view.no_data is not None for view in views.values())
-        yield GaugeMetricFamily("eccaht_plants_without_data", "Plants that are not watched for want of rows.", blind)
+        blind = sum(view.no_data is not None for view in views.values()) + len(engine.broken)
+        yield GaugeMetricFamily("eccaht_plants_without_data", "Plants that are not watched.", blind)
         for name, what in _COUNTED.items():
             yield CounterMetricFamily(f"eccaht_{name}", what, engine.counts[name])
         yield GaugeMetricFamily("eccaht_waiting", "Deliveries that wait to be stored.", engine.waiting)
@@ -168,7 +170,21 @@ class _Numbers(Collector):
             for name, view in sorted(views.items()):
                 evidence.add_metric([name], view.evidence)
             yield evidence
-            no_data = GaugeMetricFamily("eccaht_no_data", "Whether the plant has no data.", labels=["plant"])
+            no_data = GaugeMetricFamily("eccaht_no_data", "Whether the plant is not watched.", labels=["plant"])
             for name, view in sorted(views.items()):
                 no_data.add_metric([name], int(view.no_data is not None))
+            for name in sorted(engine.broken):
+                no_data.add_metric([name], 1)
             yield no_data
+            what = "1 for the state of the plant: waiting, no-data, broken, quiet, suspicious or alarm."
+            states = GaugeMetricFamily("eccaht_state", what, labels=["plant", "state"])
+            what = "Sensors that are stuck, silent, out of range or shelved."
+            sensors = GaugeMetricFamily("eccaht_sensors", what, labels=["plant", "state"])
+            for name, view in sorted(views.items()):
+                states.add_metric([name, view.shown], 1)
+                for state, named in (*view.still.items(), ("shelved", view.shelved)):
+                    sensors.add_metric([name, state], len(named))
+            for name in sorted(engine.broken):
+                states.add_metric([name, "broken"], 1)
+            yield states
+            yield sensors

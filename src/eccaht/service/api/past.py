@@ -16,10 +16,9 @@ from eccaht.service.api import shapes
 from eccaht.service.api.plants import engine_of
 from eccaht.service.api.shapes import Before, Limit, Moment, Number, PlantName, Points, Sensors
 from eccaht.service.runtime import past
-from eccaht.service.runtime.views import PlantView, action_document, finite, moment, stamp
+from eccaht.service.runtime.views import PlantView, action_document, judged, moment, stamp
 from eccaht.service.security.guard import require
 from eccaht.service.store import history
-from eccaht.service.store.schema import STATES
 
 router = APIRouter(prefix="/api", tags=["past"])
 READ, ADMIN = Depends(require("read")), Depends(require("admin"))
@@ -60,14 +59,15 @@ def _microseconds(view: PlantView, text: str | None, name: str) -> int | None:
 def evidence(
     request: Request, plant: PlantName, start: Moment = None, stop: Moment = None, points: Points = 600
 ) -> shapes.EvidenceShape:
-    """The largest evidence, in nats above the threshold of an alarm, and the worst state of each bin."""
+    """The largest evidence of each bin, in nats above the threshold, and its worst state; null where unwatched."""
     with reading(request, plant) as (connection, view):
         span = span_between(connection, view, start, stop)
         rows = [] if span is None else history.evidence(connection, plant, span, points)
+    found = [judged(row[1], row[2]) for row in rows]
     return shapes.EvidenceShape(
         time=[stamp(view.model.clock, row[0]) or "" for row in rows],
-        evidence=[finite(row[1]) for row in rows],
-        state=[STATES[row[2]] for row in rows],
+        evidence=[each[0] for each in found],
+        state=[each[1] for each in found],
         threshold=0.0,
     )
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import monotonic
 from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from eccaht.service.api import shapes
+from eccaht.service.api.readers import Readers
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.sensors import sensor_rows
-from eccaht.service.runtime.views import Hub, moment, overview, plant_document
+from eccaht.service.runtime.views import Hub, broken_overview, moment, overview, plant_document
 from eccaht.service.security.guard import Caller, Guard, require
 from eccaht.service.sources.parsing import Most, Payloads
 from eccaht.service.sources.settings import Format, ReadingSettings
@@ -56,7 +56,6 @@ _UNKNOWN, _LONGEST = 100, 256  # names of unknown columns that are shown, and le
 _CELLS = 4_000_000  # of one delivery
 CHECKED = 5.0  # seconds between two looks whether the caller of a stream may still read it
 _FORMATS: dict[str, Format] = {"application/x-ndjson": "json", "application/json": "json", "text/csv": "csv"}
-_READERS = ThreadPoolExecutor(2, thread_name_prefix="eccaht-rows")  # few: what they parse must fit into the memory
 
 
 class WrongType(ValueError):
@@ -72,8 +71,10 @@ def engine_of(request: Request) -> Runtime:
 @router.get("/plants", dependencies=[READ])
 async def plants(request: Request) -> shapes.Plants:
     """All plants, by name."""
-    views = engine_of(request).views()
-    return shapes.Plants(plants=[shapes.PlantRow(**overview(views[name])) for name in sorted(views)])
+    engine = engine_of(request)
+    rows = [overview(view) for view in engine.views().values()]
+    rows += [broken_overview(name, fault) for name, fault in engine.broken.items()]
+    return shapes.Plants(plants=[shapes.PlantRow(**row) for row in sorted(rows, key=lambda row: str(row["name"]))])
 
 
 @router.get("/plants/{plant}", dependencies=[READ])
@@ -99,7 +100,12 @@ def sensors(request: Request, plant: PlantName) -> shapes.SensorsShape:
 async def put_plant(request: Request, plant: PlantName, given: shapes.PutPlant) -> shapes.PlantRow:
     """Make a plant, or change its model or how it is watched."""
     engine = engine_of(request)
-    await request.app.state.feeds.check(given.options().sources)
+    known = engine.views().get(plant)
+    sources = given.options().sources
+    allowed = engine.settings.security.sources or (known is not None and sources == known.options.sources)
+    if sources and not allowed:
+        raise HTTPException(403, "sources are set in the settings; security.sources = true lets admin tokens do so")
+    await request.app.state.feeds.check(sources)
     await engine.put_plant(plant, given.model, given.options(), request.state.who)
     await request.app.state.feeds.renew(plant)
     return shapes.PlantRow(**overview(engine.view(plant)))
@@ -109,7 +115,8 @@ async def put_plant(request: Request, plant: PlantName, given: shapes.PutPlant) 
 async def remove_plant(request: Request, plant: PlantName) -> shapes.Nothing:
     """Delete a plant with all its windows and events."""
     engine = engine_of(request)
-    engine.view(plant)
+    if plant not in engine.broken:
+        engine.check(plant)
     await request.app.state.feeds.end(plant)
     await engine.remove_plant(plant, request.state.who)
     return shapes.Nothing()
@@ -125,9 +132,8 @@ async def rows(request: Request, plant: PlantName, how: Annotated[ReadingSetting
         raise WrongType(f"Content-Type {kind[:80] or 'is missing'}: use {', '.join(_FORMATS)}")
     most = Most(limits.body, limits.rows, _CELLS)
     payloads = Payloads.of(how, target, format=_FORMATS[kind], most=most)
-    body = await request.body()
-    # in a thread: a large body must not hold other requests up
-    found = await asyncio.get_running_loop().run_in_executor(_READERS, payloads.rows, body)
+    readers: Readers = request.app.state.readers
+    found = await readers.rows(payloads, await request.body(), request.state.who)
     taken = await engine.submit(plant, found, source="http")
     unknown = [name[:_LONGEST] for name in taken.unknown[:_UNKNOWN]]
     return shapes.Delivered(**{**taken._asdict(), "unknown": unknown})
@@ -143,6 +149,12 @@ async def acknowledge(request: Request, plant: PlantName, given: shapes.Nothing)
 async def normal(request: Request, plant: PlantName, given: shapes.Nothing) -> shapes.DoneShape:  # noqa: ARG001
     """Take the state of the sensors in the alarm as normal from now on."""
     return await _order(request, plant, "normal")
+
+
+@router.post("/plants/{plant}/restore", dependencies=[OPERATE])
+async def restore(request: Request, plant: PlantName, given: shapes.Nothing) -> shapes.DoneShape:  # noqa: ARG001
+    """Take back the last state that was called normal."""
+    return await _order(request, plant, "restore")
 
 
 @router.post("/plants/{plant}/shelve", dependencies=[OPERATE])

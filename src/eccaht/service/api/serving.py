@@ -6,17 +6,22 @@ import json
 import logging
 import socket
 import sys
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 import uvicorn
 from fastapi import FastAPI
 
+from eccaht.base.files import exclusive
 from eccaht.service.api.app import make_app
 from eccaht.service.hiding import scrubbed
+from eccaht.service.runtime.engine import identity
 from eccaht.service.security.guard import check_listening
 from eccaht.service.settings import Settings
+from eccaht.service.store import Store
 
 _BACKLOG = 2048  # connections that wait, as many as uvicorn allows
 _KNOWN = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}
@@ -57,13 +62,19 @@ def run(settings: Settings) -> int:
     except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
         reason = scrubbed(" ".join(str(error.orig).split()), settings.store.url.secrets())[:200]
         raise ValueError(f"the store does not answer: {reason}; start the database, or give another --store") from None
-    check_listening(settings.listen.host, app.state.store, is_open=settings.security.open)
+    store: Store = app.state.store
+    check_listening(settings.listen.host, store, is_open=settings.security.open)
     listening = _listening(settings)
     port = listening.getsockname()[1]
+    app.state.engine.worker.owners.rename(*identity(settings, port))
     host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
-    print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
     server = _Server(server_config(app))
-    server.run(sockets=[listening])
+    with ExitStack() as stack:
+        if store.is_sqlite:
+            busy = f"another service uses {store.shown}: end it, or let several share PostgreSQL"
+            stack.enter_context(exclusive(Path(f"{store.url.database}.lock"), busy))
+        print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+        server.run(sockets=[listening])
     return 0 if server.started else 1
 
 

@@ -14,7 +14,7 @@ from eccaht.plants import documents
 from eccaht.plants.model.model_file import LONGEST_TEXT
 from eccaht.service.parts import Line, Text, readable
 from eccaht.service.runtime.sensors import SensorState
-from eccaht.service.runtime.views import Severity
+from eccaht.service.runtime.views import PlantState, Severity
 from eccaht.service.settings import PlantOptions
 from eccaht.streams import State
 
@@ -71,15 +71,16 @@ class PlantNow(BaseModel):
     """What there is to know of a plant at a glance."""
 
     name: str
-    state: State
+    state: PlantState = Field(description="waiting: no window so far; no-data: it is not watched, `no_data` says why")
     evidence: float | None
     severity: Severity | None
     acknowledged: bool
     position: str | None
-    windows: int = Field(description="so far; 0: it waits for data, though `state` is `quiet`")
+    windows: int
     named: list[str]
     onset: str | None
     no_data: str | None
+    watched_by: str | None
     still: dict[str, list[str]]
     shelved: dict[str, str]
     sources: dict[str, SourceShape]
@@ -139,6 +140,8 @@ class PlantShape(PlantNow):
     ahead: int
     held: int
     options: PlantOptions
+    offsets: dict[str, float] = Field(description="what operators called normal, less what was, in units of readings")
+    restorable: bool = Field(description="whether the last of that can be taken back")
 
 
 class Delivered(BaseModel):
@@ -170,6 +173,7 @@ class EventDocument(BaseModel):
     sensors: list[str]
     count: int | None
     asked: list[str] = []
+    notice: str | None = None
     plant: str
     at: int | None = None  # microseconds
 
@@ -252,7 +256,7 @@ class EvidenceShape(BaseModel):
 
     time: list[str]
     evidence: Numbers
-    state: list[State]
+    state: list[State | None]
     threshold: float
 
 

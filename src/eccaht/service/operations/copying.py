@@ -64,7 +64,7 @@ def count(source: Readable) -> int:
     """The rows of a store that this version can copy."""
     with source.read() as connection:
         _require_version(connection)
-        return sum(_count(connection, table) for table in schema.metadata.sorted_tables)
+        return sum(_count(connection, table) for table in schema.COPIED)
 
 
 def copy(source: Readable, target: Store, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
@@ -73,14 +73,14 @@ def copy(source: Readable, target: Store, advance: Callable[[int], None] = lambd
         _require_version(reading)
         _require_empty(writing)
         writing.execute(sa.delete(schema.meta))
-        copied = [_copy_table(reading, writing, table, advance) for table in schema.metadata.sorted_tables]
+        copied = [_copy_table(reading, writing, table, advance) for table in schema.COPIED]
         _go_on_counting(writing)
     return copied
 
 
 def _require_empty(connection: sa.Connection) -> None:
     """Refuse to write over anything that matters; a key that was made at a first start does not."""
-    for table in schema.metadata.sorted_tables:
+    for table in schema.COPIED:
         if table is not schema.meta and (rows := _count(connection, table)):
             raise ValueError(f"the store is not empty, its table {table.name} has {rows} rows: give an empty store")
 
@@ -112,7 +112,7 @@ def _go_on_counting(connection: sa.Connection) -> None:
     """Let PostgreSQL number new rows after those that came with their numbers; SQLite does so by itself."""
     if connection.dialect.name != "postgresql":
         return
-    for table in schema.metadata.sorted_tables:
+    for table in schema.COPIED:
         if (column := table.autoincrement_column) is None or table.primary_key.columns.values() != [column]:
             continue
         last = connection.execute(sa.select(sa.func.max(column))).scalar()

@@ -66,7 +66,7 @@ export function callNormal(context, plant, named) {
       h(
         "p",
         { class: "faint" },
-        "This stays until the model is calibrated anew: do it for a change that was meant, never to silence an alarm.",
+        "This stays until it is taken back or the model is calibrated anew: do it for a change that was meant, never to silence an alarm.",
       ),
     ],
     submit: "Take as normal",
@@ -75,6 +75,16 @@ export function callNormal(context, plant, named) {
       context.say(`The present state of ${listed(named)} is normal from now on.`);
     },
   });
+}
+
+/**
+ * Take back what was called normal last.
+ * @param {Context} context
+ * @param {string} plant
+ */
+export async function restore(context, plant) {
+  await context.api.post(plantPath(plant, "restore"));
+  context.say("What was called normal last is taken back.");
 }
 
 /**

@@ -167,10 +167,12 @@ const WORDS = /** @type {Record<string, string>} */ ({
   moved: "constant moved",
   free: "own course",
   "new-normal": "new normal",
+  "old-normal": "new normal taken back",
+  calm: "calm",
   joined: "joined the alarm",
   left: "left the alarm",
-  "no-data": "no data",
-  "data-back": "data back",
+  "no-data": "not watched",
+  "data-back": "watched again",
 });
 
 /**

@@ -29,7 +29,7 @@ const KINDS = {
   stuck: { shape: "diamond", tone: "suspicious" },
   range: { shape: "diamond", tone: "alarm", word: "out of range" },
   shelved: { shape: "bars", tone: "dim" },
-  "no data": { shape: "cross", tone: "alarm", hollow: true },
+  "no-data": { shape: "cross", tone: "alarm", hollow: true, word: "not watched" },
   acknowledged: { shape: "square", tone: "alarm", hollow: true, word: "in alarm, acknowledged" },
   running: { shape: "circle", tone: "quiet" },
   connecting: { shape: "circle", tone: "dim", hollow: true },
@@ -55,23 +55,11 @@ export function mark(kind, word) {
 }
 
 /**
- * The state of a plant. One that has no data is not quiet, whatever its last windows were; one without a window yet
- * is not known to be normal.
- * @param {{state: PlantState, no_data: string | null, windows: number}} plant
- * @returns {PlantState | "no data" | "waiting"}
+ * All states under which a plant counts: one in alarm may be unwatched besides.
+ * @param {{state: PlantState, no_data: string | null}} plant
  */
-export function plantState(plant) {
-  if (plant.no_data !== null && plant.state !== "alarm") return "no data";
-  return plant.windows === 0 && plant.state === "quiet" ? "waiting" : plant.state;
-}
-
-/**
- * All states under which a plant counts: one in alarm may have no data besides.
- * @param {{state: PlantState, no_data: string | null, windows: number}} plant
- */
-export function plantStates(plant) {
-  const state = plantState(plant);
-  return state === "alarm" && plant.no_data !== null ? [state, /** @type {const} */ ("no data")] : [state];
+export function plantStates({ state, no_data }) {
+  return state === "alarm" && no_data !== null ? [state, /** @type {const} */ ("no-data")] : [state];
 }
 
 /** The word of a plant or a sensor that no window says anything about yet. */

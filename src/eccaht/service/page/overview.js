@@ -5,7 +5,7 @@ import { plantPath } from "./api.js";
 import { fill, h, throttled } from "./dom.js";
 import { fillFilters } from "./filters.js";
 import { evidenceText, listed, recent } from "./format.js";
-import { mark, plantMark, plantState, plantStates, sparkline, WAITING } from "./marks.js";
+import { mark, plantMark, plantStates, sparkline, WAITING } from "./marks.js";
 import { errorPage, link, section, skeleton } from "./parts.js";
 import { Table } from "./table.js";
 
@@ -13,14 +13,15 @@ import { Table } from "./table.js";
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 
 const FEW = 40; // plants whose sparklines are loaded; those of more fill as windows come
-const STATES = /** @type {["alarm" | "no data" | "suspicious" | "waiting" | "quiet", string][]} */ ([
+const STATES = /** @type {["broken" | "alarm" | "no-data" | "suspicious" | "waiting" | "quiet", string][]} */ ([
   ["alarm", "in alarm"],
-  ["no data", "without data"],
+  ["broken", "broken"],
+  ["no-data", "not watched"],
   ["suspicious", "suspicious"],
   ["waiting", WAITING],
   ["quiet", "normal"],
 ]);
-const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, "no data": 2, suspicious: 3, waiting: 4, quiet: 5 });
+const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, broken: 2, "no-data": 2, suspicious: 3, waiting: 4, quiet: 5 });
 const SEVERE = ["high", "medium", "low"];
 const SEARCHED = 8; // more plants than this get a field to search for one
 
@@ -135,7 +136,7 @@ async function history({ api, board }, rows) {
  */
 function columns({ board }) {
   const rank = (/** @type {PlantRow} */ row) => {
-    const state = RANK[plantState(row)] + (row.state === "alarm" && row.acknowledged ? 1 : 0);
+    const state = RANK[row.state] + (row.state === "alarm" && row.acknowledged ? 1 : 0);
     return `${state}${SEVERE.indexOf(row.severity ?? "") + 1}${row.name}`;
   };
   return [

@@ -136,7 +136,7 @@ class Page {
   /** @param {Plant} plant */
   update(plant) {
     this.plant = plant;
-    fill(this.head, plantHead(plant));
+    fill(this.head, plantHead(this.context, plant));
     this.#showAlarm();
     const suspects = plant.suspects.filter((one) => (one.belief ?? 1) >= LISTED);
     this.suspects.update(suspects.map((one) => ({ ...one, shelved: one.sensor in plant.shelved })));

@@ -1,7 +1,7 @@
 // @ts-check
 /** The parts of a plant's page, each a function of what the service says. */
 
-import { acknowledge, callNormal } from "./actions.js";
+import { acknowledge, callNormal, restore } from "./actions.js";
 import { h } from "./dom.js";
 import {
   counted,
@@ -29,10 +29,28 @@ import { label } from "./units.js";
 /** @typedef {import("./types.js").Source & {name: string}} Source */
 
 /**
- * Name, state and numbers.
+ * What operators called normal, and the way back.
+ * @param {Context} context
  * @param {Plant} plant
  */
-export function plantHead(plant) {
+function calledNormal(context, { name, offsets, restorable }) {
+  const changed = Object.entries(offsets).map(([sensor, size]) => `${sensor} ${sized({ sensor, size, kind: null })}`);
+  if (!changed.length && !restorable) return null;
+  const back = h("button", { type: "button", click: () => restore(context, name) }, "Take the last one back");
+  return h(
+    "div",
+    { class: "box" },
+    h("p", {}, `Called normal by an operator: ${changed.join(", ") || "as before"}.`),
+    restorable && context.may("operate") && back,
+  );
+}
+
+/**
+ * Name, state and numbers.
+ * @param {Context} context
+ * @param {Plant} plant
+ */
+export function plantHead(context, plant) {
   const left = [
     [plant.late, "late"],
     [plant.duplicate, "sent twice"],
@@ -52,10 +70,12 @@ export function plantHead(plant) {
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
     ["False-alarm rate", plant.false_alarm_rate],
+    ["Watched by", plant.watched_by ?? "no service"],
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),
-    plant.no_data && h("div", { class: "box alarm-box" }, mark("no data", "No data:"), h("p", {}, plant.no_data)),
+    plant.no_data && h("div", { class: "box alarm-box" }, mark("no-data", "Not watched:"), h("p", {}, plant.no_data)),
+    calledNormal(context, plant),
     h(
       "dl",
       { class: "facts" },

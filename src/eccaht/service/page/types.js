@@ -7,7 +7,7 @@
  * @typedef {Incident["severity"]} Severity
  * @typedef {Plant["still"]} Still
  * @typedef {(number | null)[]} Curve
- * @typedef {{plant: string, time: string, evidence: number | null, state: PlantState}} WindowMessage
+ * @typedef {{plant: string, time: string, evidence: number | null, state: Evidence["state"][number]}} WindowMessage
  * @typedef {{plant: string, document: EventDocument}} EventMessage
  * @typedef {{name: string, scopes: string[], by: string, csrf: string | null}} Me
  *
@@ -58,13 +58,14 @@
  * @property {string[]} sensors
  * @property {number | null} count
  * @property {string[]} asked
+ * @property {string | null} notice
  * @property {string} plant
  * @property {number | null} at
  *
  * @typedef {object} Evidence
  * @property {string[]} time
  * @property {(number | null)[]} evidence
- * @property {("quiet" | "suspicious" | "alarm")[]} state
+ * @property {("quiet" | "suspicious" | "alarm" | null)[]} state
  * @property {number} threshold
  *
  * @typedef {object} Fault
@@ -120,7 +121,7 @@
  *
  * @typedef {object} PlantRow
  * @property {string} name
- * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged
@@ -129,6 +130,7 @@
  * @property {string[]} named
  * @property {string | null} onset
  * @property {string | null} no_data
+ * @property {string | null} watched_by
  * @property {Record<string, string[]>} still
  * @property {Record<string, string>} shelved
  * @property {Record<string, Source>} sources
@@ -136,7 +138,7 @@
  *
  * @typedef {object} Plant
  * @property {string} name
- * @property {"quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged
@@ -145,6 +147,7 @@
  * @property {string[]} named
  * @property {string | null} onset
  * @property {string | null} no_data
+ * @property {string | null} watched_by
  * @property {Record<string, string[]>} still
  * @property {Record<string, string>} shelved
  * @property {Record<string, Source>} sources
@@ -165,6 +168,8 @@
  * @property {number} ahead
  * @property {number} held
  * @property {PlantOptions} options
+ * @property {Record<string, number>} offsets
+ * @property {boolean} restorable
  *
  * @typedef {object} SensorDocument
  * @property {string} sensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,8 @@ import sqlalchemy as sa
 from eccaht.plants import Event, Model, parse_model
 from eccaht.plants.intake import Rows
 from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
-from eccaht.service.runtime import tidying
+from eccaht.service.runtime import owners, tidying
+from eccaht.service.runtime.owners import Owners
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.runtime.views import Hub, PlantView, event_message, source_document
 from eccaht.service.runtime.worker import Job, Worker
@@ -36,9 +38,19 @@ from eccaht.service.store.store import (
 )
 
 _LOG = logging.getLogger("eccaht.service")
+_EVERYWHERE = ("", "0.0.0.0", "::")  # addresses of a socket that listens on all of them
 _SOURCES = 2.0  # seconds between messages of a source whose state stays
 LISTENED = 5.0  # seconds between looks at which plants no rows come for
 _MORE = 100  # orders and the like that may wait beside the deliveries
+
+
+def identity(settings: Settings, port: int) -> tuple[str, str]:
+    """The name of the service among those of its store, which the next program here has too, and its address."""
+    host = settings.listen.host
+    here = socket.gethostname()
+    reached = here if host in _EVERYWHERE else host
+    shown = f"[{reached}]" if ":" in reached else reached
+    return f"{here}:{port}", settings.listen.address or f"http://{shown}:{port}"
 
 
 class Runtime:
@@ -49,12 +61,17 @@ class Runtime:
     ) -> None:
         self.store, self.settings = store, settings
         self.hub = hub or Hub(settings.limits.clients)
-        self.worker = Worker(store, settings, self.hub, outgoing)
+        self.worker = Worker(store, settings, self.hub, outgoing, Owners(*identity(settings, settings.listen.port)))
         self.waiting = 0  # deliveries and orders that are not stored yet
         self._targets: dict[str, tuple[Model, Target]] = {}
         self._published_sources: dict[tuple[str, str], float] = {}  # when
         self._thread: threading.Thread | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def name(self) -> str:
+        """Of the service, among those of its store."""
+        return self.worker.owners.name
 
     @property
     def counts(self) -> dict[str, int]:
@@ -69,7 +86,7 @@ class Runtime:
         self._thread = threading.Thread(target=self.worker.run, name="eccaht-engine", daemon=True)
         self._thread.start()
         keeping = tidying.keep(self.store, self.settings.retention, self.worker.views.copy)
-        self._tasks = [asyncio.create_task(keeping), asyncio.create_task(self._listen())]
+        self._tasks = [asyncio.create_task(each) for each in (keeping, self._listen(), self._look())]
 
     async def stop(self) -> None:
         """Do what waits, write a checkpoint of each plant and end."""
@@ -91,6 +108,11 @@ class Runtime:
     def most_rows(self) -> int:
         """How many rows may be submitted at once."""
         return self.settings.limits.rows
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """Plants that cannot be watched, and why."""
+        return self.worker.broken.copy()
 
     async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Taken:
         """Take rows; returns once everything is stored: only then a source may acknowledge them.
@@ -134,20 +156,16 @@ class Runtime:
     async def take_over(self, plant: str) -> None:
         """Watch a plant from now on that another service watched: go on from what the store has."""
         self.check(plant)
-        await self._do(lambda connection: None, plant, group=False)  # noqa: ARG005
+        pinned = self.worker.owners.pinned
+        await self._do(lambda connection: pinned.add(plant), plant, group=False, by_force=True)  # noqa: ARG005
 
     async def hand_over(self, plant: str) -> None:
         """Another service may watch the plant: write its checkpoint, so that it goes on at once."""
-
-        def work(found: LivePlant) -> tuple[StoredStep, None]:
-            found.hearing.heard = None  # its rows go elsewhere
-            return StoredStep(plant, checkpoint=found.checkpoint()), None
-
         self.check(plant)
-        await self._do(work, plant)
+        await self._do(lambda: self.worker.release(plant), None, group=False, free=True)
 
     async def order(self, plant: str, text: str, who: str) -> list[Event]:
-        """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME' or 'normal'."""
+        """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME', 'normal' or 'restore'."""
 
         def work(found: LivePlant) -> tuple[StoredStep, list[Event]]:
             step = found.order(text)
@@ -186,20 +204,26 @@ class Runtime:
         await self._do(work, None, group=False)
         return digest, len(model.names)
 
-    async def put_plant(self, name: str, model_digest: str, options: PlantOptions, who: str) -> None:
+    async def put_plant(
+        self, name: str, model_digest: str, options: PlantOptions, who: str, *, by_force: bool = False
+    ) -> None:
         """Make a plant, or change its model or options; events keep their numbers, a new model begins a new era.
 
-        Rows that wait come along; what is open with the model before ends.
+        Rows that wait come along; what is open with the model before ends. by_force: take it from another service.
         """
         if name not in self.worker.views and len(self.worker.views) >= self.settings.limits.plants:
             raise ValueError(f"there are {len(self.worker.views)} plants, as many as limits.plants allows")
         ended: list[Event] = await self._do(
-            lambda connection: self.worker.put(connection, name, model_digest, options, who), name, group=False
+            lambda connection: self.worker.put(connection, name, model_digest, options, who),
+            name,
+            group=False,
+            by_force=by_force,
         )
         self.hub.publish([event_message(name, event) for event in ended])
 
     async def remove_plant(self, name: str, who: str) -> None:
-        self.check(name)
+        if name not in self.worker.broken:
+            self.check(name)
 
         def work(connection: sa.Connection) -> None:
             remove_plant(connection, name)
@@ -218,8 +242,16 @@ class Runtime:
     def check(self, plant: str) -> PlantView:
         """The same without its sources, which costs less; a plant that is unknown is refused."""
         if (found := self.worker.views.get(plant)) is None:
+            if (fault := self.worker.broken.get(plant)) is not None:
+                raise Busy(f"plant {plant} cannot be watched: {fault}", 60.0, broken=True)
             raise UnknownPlant(plant)
         return found
+
+    def check_own(self, plant: str) -> None:
+        """Refuse a plant that another service watches."""
+        self.check(plant)
+        if not self.owns(plant):
+            raise self.worker.owners.elsewhere(plant)
 
     def target(self, plant: str) -> Target:
         """What a source has to know of a plant; the same object until the plant has another model."""
@@ -259,7 +291,32 @@ class Runtime:
                 except Exception as error:  # the next look may succeed
                     _LOG.warning("plant %s, for which no rows come: %s", plant, error)
 
-    async def _do(self, work: Callable[..., Any], plant: str | None, *, group: bool = True) -> Any:
+    async def _look(self) -> None:
+        """See what other services on the store do."""
+        while True:
+            await asyncio.sleep(owners.BEAT)
+            try:
+                await self._do(self.worker.look, None, group=False, free=True)
+            except Exception as error:  # the next look may succeed
+                _LOG.warning("what other services do is not known: %s", error)
+
+    def on_moved(self, call: Callable[[str], object]) -> None:
+        """Call this, on the loop, with each plant that this service watches from now on, or no longer."""
+        self.worker.moved = call
+
+    def owns(self, plant: str) -> bool:
+        """Whether this service watches the plant."""
+        return plant in self.worker.owners.mine
+
+    async def _do(
+        self,
+        work: Callable[..., Any],
+        plant: str | None,
+        *,
+        group: bool = True,
+        by_force: bool = False,
+        free: bool = False,
+    ) -> Any:
         """Have the thread do something, and wait until it is stored."""
         if not self.alive or self.worker.loop is None:
             raise Busy("the service is starting or stopping", broken=True)
@@ -268,7 +325,7 @@ class Runtime:
         future = self.worker.loop.create_future()
         self.waiting += 1
         future.add_done_callback(self._done)
-        self.worker.jobs.put(Job(work, future, plant, group))
+        self.worker.jobs.put(Job(work, future, plant, group, by_force, free))
         return await asyncio.shield(future)
 
     def _done(self, future: asyncio.Future[Any]) -> None:

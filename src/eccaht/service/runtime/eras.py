@@ -40,6 +40,7 @@ def put(
         session.number = last_number(connection, name)
         if old is not None:
             session.position = old.session.position
+            session.hearing.know(old.hearing.reason)
             closed = old.session.close("the plant has another model now", old.clock)
             session.number = max(session.number, old.session.number)
         plant = LivePlant(name, model, digest, era, options, session, most)

@@ -28,6 +28,7 @@ class Feeds:
 
     def __init__(self, engine: Runtime) -> None:
         self._engine = engine
+        self._moving: set[asyncio.Task[None]] = set()
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
 
     async def check(self, sources: Mapping[str, SourceDocument]) -> None:
@@ -40,12 +41,25 @@ class Feeds:
         for name, settings in self._engine.settings.sources.items():
             feed = make_feed(name, read_settings(settings.get_secret_value(), name), self._engine.target, self._engine)
             self._tasks.setdefault(_SEVERAL, []).append(asyncio.create_task(feed.run(), name=name))
+        self._engine.on_moved(self._moved)
         for plant in self._engine.views():
             await self.renew(plant)
 
+    def _moved(self, plant: str) -> None:
+        """Start the sources of a plant that this service watches now, or end those of one that it does not."""
+        if self._engine.owns(plant) != (plant in self._tasks):
+            task = asyncio.create_task(self.renew(plant), name=f"sources of {plant}")
+            self._moving.add(task)
+            task.add_done_callback(self._moving.discard)
+
     async def renew(self, plant: str) -> None:
-        """Start the sources of a plant, in place of those that run; one that cannot start is shown as broken."""
+        """Start the sources of a plant, in place of those that run; one that cannot start is shown as broken.
+
+        Those of a plant that another service watches run there.
+        """
         await self.end(plant)
+        if not self._engine.owns(plant):
+            return
         view = self._engine.view(plant)
         for name, settings in view.options.sources.items():
             try:
@@ -69,5 +83,7 @@ class Feeds:
             _, waiting = await asyncio.wait(waiting, timeout=1.0)
 
     async def stop(self) -> None:
+        self._engine.on_moved(lambda plant: None)  # noqa: ARG005
+        await asyncio.gather(*self._moving)
         for plant in list(self._tasks):
             await self.end(plant)

@@ -18,14 +18,16 @@ from eccaht.plants.intake import REMEMBERED, Intake, Rows
 from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
-from eccaht.service.store.schema import STATES, checkpoints, counts, events, pending, windows
-from eccaht.service.store.store import StoredStep, now
+from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, late_readings, pending, windows
+from eccaht.service.store.store import StoredStep, last_number, now
 from eccaht.streams import Alarm
 
 EVERY = 60  # windows between checkpoints
 _DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
+_REBUILT = 2000  # windows at most from which a state is built anew
 _SUSPECTS = 12
 _NEVER = 1 << 62
+_RENEWED = ("new-normal", "old-normal")  # events that change what counts as normal
 _COUNTED = ("late", "duplicate", "ahead", "waiting")  # rows; waiting: late ones that no window has reported yet
 
 
@@ -38,7 +40,6 @@ class LivePlant:
         self.name, self.model, self.digest, self.era, self.options = name, model, digest, era, options
         self.session, self.clock = session, model.clock
         self.intake = Intake(model, lateness=options.lateness, most=most, merging=True)
-        self.hearing = Hearing(model.usual_rows, model.seconds)
         if session.position is not None:
             self.intake.position = microseconds(session.position)
         self.counts = dict.fromkeys(_COUNTED, 0)
@@ -46,13 +47,18 @@ class LivePlant:
         self._number = 0  # of the next pending rows
         self._offset = crc32(name.encode()) % EVERY  # plants do not all write their checkpoints at once
         self._rate_line = rate_line(session.watch)
+        self.held = 0  # rows that wait because they are ahead of all others, or of this machine's clock
+        self.damage = ""  # why its state was built anew from its windows, which is not stored yet
+        self._kept: tuple[Any, ...] | None = None
         self.peak = 0.0  # the largest evidence of the alarm that goes on
         self._look()
 
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
         every = false_alarm_every(options.false_alarms, model, "false_alarms")
-        return Session(PlantWatch(model, false_alarm_every=every), digest)
+        session = Session(PlantWatch(model, false_alarm_every=every), digest)
+        session.notices.on = True
+        return session
 
     @staticmethod
     def load(connection: sa.Connection, row: Any, model: Model, most: int) -> LivePlant:
@@ -61,31 +67,46 @@ class LivePlant:
         Windows are taken again as they were the first time, so their events, which the store has, are the same.
         """
         name = row.name
-        kept = connection.execute(sa.select(checkpoints).where(checkpoints.c.plant == name)).one()
-        session = Session.parse(kept.content, model, row.digest, f"the checkpoint of {name}")
-        plant = LivePlant(name, model, row.digest, row.era, PlantOptions(**row.options), session, most)
+        kept = connection.execute(sa.select(checkpoints).where(checkpoints.c.plant == name)).one_or_none()
         taken = sa.select(windows).where(windows.c.plant == name, windows.c.era == row.era)
-        after = taken.order_by(windows.c.start)
-        if kept.position is not None:
-            after = after.where(windows.c.start > kept.position)
+        after, options, damage = taken.order_by(windows.c.start), PlantOptions(**row.options), ""
+        try:
+            if kept is None:
+                raise ValueError("there is no checkpoint")
+            session = Session.parse(kept.content, model, row.digest, f"the checkpoint of {name}")
+            if kept.position is not None:
+                after = after.where(windows.c.start > kept.position)
+        except ValueError as error:
+            session, damage = LivePlant.session_for(model, row.digest, options), str(error)
+            last = taken.with_only_columns(windows.c.number).order_by(windows.c.number.desc())
+            first = (connection.execute(last.limit(1)).scalar() or 0) - _REBUILT
+            after, session.windows = after.where(windows.c.number > first), max(first, 0)
+        plant = LivePlant(name, model, row.digest, row.era, options, session, most)
         for window in connection.execute(after):
             values, rows = np.frombuffer(window.values, "<f8").astype(np.float64), float(window.rows)
             start, counted = np.datetime64(window.start, "us"), np.full(len(model.names), rows)
             sample = Sample(start, values, counted, late=window.late)
             session.take(sample, plant.clock)
         session.settle()
-        columns = (windows.c.start, windows.c.seen, windows.c.late, windows.c.rows)
+        session.number = max(session.number, last_number(connection, name))  # whoever made them
+        columns = (windows.c.start, windows.c.seen)
         recent = taken.with_only_columns(*columns).order_by(windows.c.start.desc())
-        for window in reversed(connection.execute(recent.limit(REMEMBERED)).all()):
+        remembered = list(reversed(connection.execute(recent.limit(REMEMBERED)).all()))
+        for window in remembered:
             plant.intake.remember(window.start, window.seen)
-            plant.hearing.took(window.late, window.rows)
+        recently = late_readings.c.start >= (remembered[0].start if remembered else 0)
+        for late in connection.execute(sa.select(late_readings).where(late_readings.c.plant == name, recently)):
+            plant.intake.remember_late(late.start, late.seen)
         if session.position is not None:
             plant.intake.position = microseconds(session.position)
         if isinstance(raised := getattr(session.watch.alarm, "time", None), np.datetime64):
             since = taken.with_only_columns(sa.func.max(windows.c.evidence))
             plant.peak = connection.execute(since.where(windows.c.start >= microseconds(raised))).scalar() or 0.0
         plant._restore_rows(connection)
+        plant.held = plant._doubted(latest_believed(plant.clock, options.ahead))
         plant._look()
+        if damage:
+            plant.damage = f"{damage}; built anew from {session.windows - max(first, 0)} windows"
         return plant
 
     def _restore_rows(self, connection: sa.Connection) -> None:
@@ -93,13 +114,17 @@ class LivePlant:
         for entry in connection.execute(waiting):
             self.intake.put(entry.content)
             self._number = entry.number + 1
-        self.hearing.know(_no_data(connection, self.name))
-        normal = (events.c.plant == self.name) & (events.c.kind == "new-normal")
+        normal = (events.c.plant == self.name) & events.c.kind.in_(_RENEWED)
         self.renewed = connection.execute(sa.select(sa.func.max(events.c.time)).where(normal)).scalar()
         found = connection.execute(sa.select(counts).where(counts.c.plant == self.name)).one_or_none()
         if found is not None:
             self.counts = {name: getattr(found, name) for name in _COUNTED}
             self.intake.unreported = found.waiting
+
+    @property
+    def hearing(self) -> Hearing:
+        """Whether the plant is watched."""
+        return self.session.hearing
 
     # -- what happens ----------------------------------------------------------------------------------
 
@@ -109,14 +134,16 @@ class LivePlant:
         future = np.zeros(len(rows.times), bool)
         if limit is not None:
             future = rows.times > np.datetime64(limit + round(_DAY * 1e6), "us")
-        before, held_before, step = self.counts.copy(), self.intake.held, StoredStep(self.name)
+        before, held_before, step = self.counts.copy(), self.held, StoredStep(self.name)
+        self.hearing.strange = unknown if len(unknown) == len(rows.names) else ()
         released = self.intake.add_scaled(Batch(readings.times[~future], readings.values[~future]), limit)
-        ahead, held = int(future.sum()) + released.ahead, self.intake.held
+        self.held = self._doubted(limit)
+        ahead, held = int(future.sum()) + released.ahead, self.held
         self.counts["late"] += released.late
         self.counts["duplicate"] += released.duplicate
         self.counts["ahead"] += ahead
         self.counts["waiting"] = self.intake.unreported
-        step.again = [{"p": self.name, "s": start, "r": seen} for start, seen in released.again.items()]
+        step.again = [{"plant": self.name, "start": start, "seen": seen} for start, seen in released.again.items()]
         for sample, seen in zip(released.samples, released.seen, strict=True):
             self._window(step, sample, seen)
         self._wait(step, released.new)
@@ -127,10 +154,25 @@ class LivePlant:
             step.counts = {"plant": self.name, **self.counts}
         return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held)
 
+    def _doubted(self, limit: int | None) -> int:
+        """How many rows wait until others agree with them, or until their time has come."""
+        waiting, horizon = self.intake.waiting.times, self.intake.horizon
+        if horizon.time is None and limit is not None and len(waiting) and microseconds(waiting[0]) > limit:
+            return len(waiting)
+        return self.intake.held
+
     def listen(self) -> StoredStep:
         """What has to be stored because no rows come, perhaps nothing."""
         step = StoredStep(self.name)
         self._listen(step)
+        return step
+
+    def mended(self) -> StoredStep:
+        """What has to be stored because the state was built anew."""
+        step, forgotten = StoredStep(self.name), "shelved sensors, acknowledgements and new normals are forgotten"
+        time = self.session.position if self.session.position is not None else np.datetime64(now(), "us")
+        step.add(self.session.report("caution", f"caution: {self.damage}; {forgotten}", time, self.clock), time)
+        step.checkpoint, self.damage = self.checkpoint(), ""
         return step
 
     def carry(self, old: LivePlant) -> StoredStep:
@@ -183,17 +225,23 @@ class LivePlant:
             raise ValueError(f"plant {self.name} has had no window yet: wait for the first")
         after = self.session.position + np.timedelta64(round(self.model.seconds * 1e6), "us")
         events = self.session.obey(text, after, self.clock)
-        if any(event.event == "new-normal" for event in events):
+        if any(event.event in _RENEWED for event in events):
             self.renewed = microseconds(self.session.position)
         step = StoredStep(self.name)
         step.add(events, self.session.position)
         step.checkpoint = self.checkpoint()
         return step
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing has happened since the last checkpoint."""
+        return self._kept == (self.session.position, self.session.number)
+
     def checkpoint(self) -> dict[str, Any]:
         """The state as a row of its table; the events so far are stored with it or before it."""
         self.session.settle()
         position = self.session.position
+        self._kept = (position, self.session.number)
         return {
             "plant": self.name,
             "position": None if position is None else microseconds(position),
@@ -204,10 +252,9 @@ class LivePlant:
     def _window(self, step: StoredStep, sample: Sample, seen: bytes) -> None:
         session = self.session
         events = session.take(sample, self.clock)
-        rows = 0 if sample.rows is None else int(sample.rows.max())
-        self.hearing.took(sample.late, rows)
+        news = session.hear(self.clock)
         self._look()
-        step.add(events, sample.start)
+        step.add(events + news, sample.start)
         step.windows.append(
             {
                 "plant": self.name,
@@ -216,15 +263,16 @@ class LivePlant:
                 "era": self.era,
                 "values": sample.values.astype("<f8").tobytes(),
                 "seen": seen,
-                "rows": rows,
+                "rows": 0 if sample.rows is None else int(sample.rows.max()),
                 "late": sample.late,
                 "evidence": self.evidence,
-                "state": STATES.index(self.state),
+                "state": UNJUDGED if self.hearing.why is not None else STATES.index(self.state),
             }
         )
         session.settle()
-        moves = any(event.event == "moved" for event in events)  # stored windows, which are taken again, do not show it
-        if moves or (session.windows + self._offset) % EVERY == 0:
+        # stored windows, which are taken again after a restart, do not show these
+        apart = bool(news) or any(event.event == "moved" for event in events)
+        if apart or (session.windows + self._offset) % EVERY == 0:
             step.checkpoint = self.checkpoint()
 
     def _look(self) -> None:
@@ -258,10 +306,11 @@ class LivePlant:
             late=self.counts["late"],
             duplicate=self.counts["duplicate"],
             ahead=self.counts["ahead"],
-            held=self.intake.held,
+            held=self.held,
             no_data=self.hearing.reason,
             offsets=operator.offsets.copy(),
             renewed=self.renewed,
+            restorable=operator.before is not None,
             sources=sources,
         )
 
@@ -283,13 +332,3 @@ class LivePlant:
                 kind, size = named.get(k, (standing.get(k), None))
                 found.append({"sensor": self.model.names[k], "belief": float(beliefs[k]), "kind": kind, "size": size})
         return tuple(found)
-
-
-def _no_data(connection: sa.Connection, plant: str) -> str | None:
-    """Why the plant has no data, as the last event about that has it."""
-    about = (events.c.plant == plant) & events.c.kind.in_(("no-data", "data-back"))
-    last = connection.execute(sa.select(events.c.document).where(about).order_by(events.c.number.desc()).limit(1))
-    document = last.scalar()
-    if document is None or document["event"] == "data-back":
-        return None
-    return str(document["text"]).removeprefix("no data: ")

@@ -93,11 +93,12 @@ class Retrainings:
             self._known[plant] = Retraining(**json.loads(document), state="done", stage="done", share=1.0)
 
     def get(self, plant: str) -> Retraining | None:
-        self._engine.check(plant)
+        self._engine.check_own(plant)
         return self._known.get(plant)
 
     async def start(self, plant: str, asked: dict[str, Any], span: Span, who: str) -> None:
         """Begin; asked: start, stop, drills and keep_alarms; span: the period in microseconds."""
+        self._engine.check_own(plant)
         view = self._engine.view(plant)
         if busy := next((one.plant for one in self._known.values() if one.state == "running"), None):
             raise ValueError(f"plant {busy} is being retrained: wait until that is done, or cancel it")

@@ -25,7 +25,7 @@ def sensor_rows(connection: sa.Connection, view: PlantView) -> list[dict[str, An
     found = []
     for k, name in enumerate(model.names):
         row = {"sensor": name, **_state(view, name), **_readings(view, name, past.starts, raw[:, k])}
-        if row["state"] == "normal" and row["heard"] is None:  # nothing says that it is
+        if row["state"] == "normal" and (row["heard"] is None or view.no_data is not None):  # nothing says that it is
             row["state"] = "waiting"
         found.append(row)
     return found

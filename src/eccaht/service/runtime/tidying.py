@@ -66,6 +66,8 @@ def delete_windows(connection: sa.Connection, plant: str, before: int) -> int:
     end = min(before, needed if needed is not None else before)
     old = sa.select(windows.c.start).where(windows.c.plant == plant, windows.c.start < end)
     chosen = old.order_by(windows.c.start).limit(BATCH)
+    late = schema.late_readings
+    connection.execute(sa.delete(late).where(late.c.plant == plant, late.c.start.in_(chosen)))
     return connection.execute(sa.delete(windows).where(windows.c.plant == plant, windows.c.start.in_(chosen))).rowcount
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,15 @@ from eccaht.plants import Event, Model
 from eccaht.plants.watch.events import iso
 from eccaht.service.rows import Busy, SourceState
 from eccaht.service.settings import PlantOptions
-from eccaht.service.store.schema import STATES
-from eccaht.streams import Alarm
+from eccaht.service.store.schema import STATES, UNJUDGED
+from eccaht.streams import Alarm, State
 
 _KEPT = 4000  # messages for clients that come back
 _TICK = 0.25  # seconds between what one client is sent
 _BEAT = 10.0  # seconds without a message until a heartbeat
+
+
+PlantState = Literal["broken", "waiting", "no-data", "quiet", "suspicious", "alarm"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ class PlantView:
     no_data: str | None
     offsets: Array
     renewed: int | None  # since when the offsets hold, microseconds
+    restorable: bool  # whether the last of them can be taken back
     sources: Mapping[str, SourceState] = field(default_factory=dict)
+    watched_by: str | None = None  # the service, None if none lives that does
 
     def shifts(self, starts: NDArray[np.int64]) -> Array:
         """What operators called normal, less what was, of windows that start then: (T, K), in robust units."""
@@ -74,6 +79,15 @@ class PlantView:
     @property
     def sensors(self) -> tuple[str, ...]:
         return self.model.names
+
+    @property
+    def shown(self) -> PlantState:
+        """The state for all to see: a plant that is not watched is not quiet, whatever its last window was."""
+        if self.state == "alarm":
+            return "alarm"
+        if self.no_data is not None:
+            return "no-data"
+        return cast(PlantState, self.state) if self.windows else "waiting"
 
 
 Severity = Literal["low", "medium", "high"]
@@ -115,14 +129,15 @@ def finite(number: float | None) -> float | None:
     return None if number is None or not math.isfinite(number) else float(number)
 
 
+def judged(evidence: float, state: int) -> tuple[float | None, State | None]:
+    """The evidence and the state of a stored window, None if it was not watched."""
+    return (None, None) if state == UNJUDGED else (finite(evidence), STATES[state])
+
+
 def window_document(row: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """A stored window without its values."""
-    return {
-        "plant": row["plant"],
-        "time": stamp(clock, row["start"]),
-        "evidence": finite(row["evidence"]),
-        "state": STATES[row["state"]],
-    }
+    evidence, state = judged(row["evidence"], row["state"])
+    return {"plant": row["plant"], "time": stamp(clock, row["start"]), "evidence": evidence, "state": state}
 
 
 def event_message(plant: str, event: Event) -> tuple[str, str, dict[str, Any]]:
@@ -143,7 +158,7 @@ def overview(view: PlantView) -> dict[str, Any]:
     clock, alarm = view.model.clock, view.alarm
     return {
         "name": view.name,
-        "state": view.state,
+        "state": view.shown,
         "evidence": finite(view.evidence),
         "severity": severity_now(view),
         "acknowledged": view.acknowledged,
@@ -152,11 +167,19 @@ def overview(view: PlantView) -> dict[str, Any]:
         "named": list(alarm.names) if alarm is not None else [],
         "onset": stamp(clock, alarm.onset) if alarm is not None else None,
         "no_data": view.no_data,
+        "watched_by": view.watched_by,
         "still": {kind: list(names) for kind, names in view.still.items()},
         "shelved": {name: stamp(clock, until) for name, until in view.shelved.items()},
         "sources": {name: source_document(state) for name, state in view.sources.items()},
         "sensors": len(view.sensors),
     }
+
+
+def broken_overview(name: str, fault: str) -> dict[str, Any]:
+    """The same of a plant of which the store has no more than the name that can be read."""
+    nothing: dict[str, Any] = dict.fromkeys(("evidence", "severity", "position", "onset", "watched_by"))
+    empty: dict[str, Any] = {"named": [], "still": {}, "shelved": {}, "sources": {}, "windows": 0, "sensors": 0}
+    return {"name": name, "state": "broken", "no_data": fault, "acknowledged": False, **nothing, **empty}
 
 
 def _alarm_document(alarm: Alarm, clock: Clock) -> dict[str, Any]:
@@ -173,7 +196,7 @@ def _alarm_document(alarm: Alarm, clock: Clock) -> dict[str, Any]:
 
 
 def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
-    clock = view.model.clock
+    clock, offsets = view.model.clock, view.offsets * view.model.scale
     return overview(view) | {
         "model_digest": view.model_digest,
         "model": model_name,
@@ -192,6 +215,8 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "ahead": view.ahead,
         "held": view.held,
         "options": view.options.model_dump(mode="json"),
+        "offsets": {view.sensors[k]: float(offsets[k]) for k in np.flatnonzero(offsets).tolist()},
+        "restorable": view.restorable,
     }
 
 

@@ -66,6 +66,9 @@ class Security(Part):
     forwarded_by: list[str] = Field(
         default_factory=list, description="addresses or networks of proxies whose X-Forwarded-For is believed"
     )
+    sources: bool = Field(
+        False, description="let admin tokens set sources, which read files and connect to any address from this machine"
+    )
     open: bool = Field(False, description="let every user of this machine in without a token, for trying it out")
 
     @field_validator("forwarded_by")

@@ -69,15 +69,16 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The plant that a feed is for: its name, the clock of its model, and what its model expects of a file."""
+    """The plant that a feed is for: its name, the clock of its model, what its model expects of a file, its columns."""
 
     name: str
     clock: Clock
     expected: Expected
+    known: frozenset[str] | None = None
 
     @classmethod
     def of(cls, name: str, model: Model) -> Target:
-        return cls(name, model.clock, Notation().expected(model))
+        return cls(name, model.clock, Notation().expected(model), frozenset([*model.names, *model.left_out]))
 
 
 @dataclass

@@ -80,7 +80,8 @@ class Payloads:
     moments: how times are, in CSV only where the history does not say it. expected: by the model; a status is its place
     among the levels of its sensor. how: the keys of JSON objects (that of the time is also its column in CSV, if it is
     not called as in the history), and what counts as good. names: sensors of the model by their names in payloads.
-    most: how much one payload may hold.
+    most: how much one payload may hold. known: the columns of the model; those of CSV that it does not have are not
+    read, and stand as missing.
     """
 
     moments: TimeReader
@@ -89,6 +90,7 @@ class Payloads:
     names: Mapping[str, str] = field(default_factory=dict)
     format: Format = "json"
     most: Most = MESSAGE
+    known: frozenset[str] | None = None
 
     @classmethod
     def of(
@@ -101,7 +103,7 @@ class Payloads:
         most: Most = MESSAGE,
     ) -> Payloads:
         moments = TimeReader(target.clock, how.time_unit, how.timezone)
-        return cls(moments, target.expected, how, names or {}, format, most)
+        return cls(moments, target.expected, how, names or {}, format, most, target.known)
 
     def read(self, payload: bytes, sensor: str | None = None, arrived: int | None = None) -> list[SensorReading]:
         """The readings of a payload.
@@ -113,7 +115,7 @@ class Payloads:
             if self.format == "csv":
                 if sensor is not None:
                     raise BadPayload("CSV names its sensors: it cannot be that of one")
-                return list(readings_of(self._csv(payload)))
+                return list(readings_of(_with_missing(*self._csv(payload))))
             found = list[SensorReading]()
             for reading in self._json(payload, sensor, arrived):
                 found.append(reading)
@@ -133,9 +135,10 @@ class Payloads:
         """All of a payload that names its sensors as rows in order of time, one for each time."""
         with _explained():
             if self.format == "csv":
-                rows = self._csv(payload)
+                rows, unknown = self._csv(payload)
                 later = np.diff(rows.times) > np.timedelta64(0)
-                return rows if later.all() else rows_of(readings_of(rows))
+                found = rows if later.all() else rows_of(readings_of(rows))
+                return _with_missing(found, unknown)
             readings = self.read(payload)
             self.most.check(len({reading.time for reading in readings}), len({reading.sensor for reading in readings}))
             return rows_of(readings)
@@ -236,8 +239,8 @@ class Payloads:
 
     # -- CSV ------------------------------------------------------------------------------------------
 
-    def _csv(self, payload: bytes) -> Rows:
-        """The rows as they stand there."""
+    def _csv(self, payload: bytes) -> tuple[Rows, tuple[str, ...]]:
+        """The rows as they stand there, and the columns that were not read because the model does not have them."""
         self._check_size(payload)
         clock = self.moments.clock
         chunk = Chunk.of(payload, replace(self.expected, zone=clock.zone and (self.moments.zone or clock.zone)))
@@ -247,7 +250,8 @@ class Payloads:
         chunk = replace(chunk, layout=replace(chunk.layout, names=renamed))
         self.most.check(chunk.rows, len(renamed))
         rule = self._time_rule(chunk)
-        names = chunk.columns(rule.columns)
+        columns = chunk.columns(rule.columns)
+        names = tuple(name for name in columns if self.known is None or name in self.known) or columns[:1]
         times: Sequence[int]
         # numbers of rows, or since 1970, are read as in JSON
         if clock.row_interval is not None or (len(rule.columns) == 1 and chunk.counts_time(rule.columns[0])):
@@ -261,7 +265,8 @@ class Payloads:
             placed = self.moments.placed if clock.zone is None and table.clock.zone is not None else checked_time
             times = [placed(time) for time in table.times.astype("datetime64[us]").astype(np.int64).tolist()]
         values = np.column_stack([table.coded(name, self.expected.levels.get(name)) for name in names])
-        return Rows(np.array(times, dtype=np.int64).astype("datetime64[us]"), names, values)
+        rows = Rows(np.array(times, dtype=np.int64).astype("datetime64[us]"), names, values)
+        return rows, tuple(name for name in columns if name not in names)
 
     def _time_rule(self, chunk: Chunk) -> TimeRule:
         """How to read the times: as the history's, or else by the column that is called like the time."""
@@ -350,6 +355,12 @@ def rows_of(readings: Iterable[SensorReading]) -> Rows:
     for (time, sensor), value in cells.items():
         values[row[time], column[sensor]] = value
     return Rows(np.array(times, dtype=np.int64).astype("datetime64[us]"), names, values)
+
+
+def _with_missing(rows: Rows, names: tuple[str, ...]) -> Rows:
+    """Rows with more columns, which have no values."""
+    missing = np.full((len(rows.times), len(names)), np.nan)
+    return Rows(rows.times, rows.names + names, np.column_stack([rows.values, missing]))
 
 
 def readings_of(rows: Rows) -> Iterator[SensorReading]:

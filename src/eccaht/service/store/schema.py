@@ -11,6 +11,7 @@ from eccaht.streams import State
 metadata = sa.MetaData()
 # quiet, suspicious, alarm: a window's state is its place here, so that the worst is the largest
 STATES: tuple[State, ...] = get_args(State)
+UNJUDGED = -1  # in the place of a state: the window was not watched
 _LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -80,7 +81,7 @@ counts = _table(
     "counts", _text("plant", primary_key=True), _long("late"), _long("duplicate"), _long("ahead"), _long("waiting")
 )
 # values: in robust units, <f8. rows: the most readings that a mean is of. late: rows that the window reported.
-# seen: which readings of it came, also too late, so that one that comes again is known.
+# seen: which readings of it came, so that one that comes again is known.
 windows = _table(
     "windows",
     _text("plant"),
@@ -95,6 +96,9 @@ windows = _table(
     sa.Column("state", sa.SmallInteger, nullable=False),
     _key("plant", "start"),
 )
+# Readings that came too late for their window, as its `seen`; apart, so that they rewrite nothing.
+late_readings = _table("late_readings", _id(), _text("plant"), _long("start"), _bytes("seen"))
+sa.Index("late_readings_by_window", late_readings.c.plant, late_readings.c.start)
 events = _table(
     "events", _text("plant"), _long("number"), _long("time"), _text("kind"), _json("document"), _key("plant", "number")
 )
@@ -131,9 +135,13 @@ outbox = _table(
     sa.UniqueConstraint("plant", "number", "channel"),
 )
 positions = _table("positions", _text("plant"), _text("source"), _json("document"), _key("plant", "source"))
-OF_A_PLANT = (checkpoints, pending, counts, windows, events, comments, outbox, positions, eras)
+# Who watches a plant now: see `runtime/owners.py`. steps: that were stored of it, for services that only show it.
+owners = _table("owners", _text("plant", primary_key=True), _text("service"), _long("revision"), _long("steps"))
+services = _table("services", _text("name", primary_key=True), _text("address"), _long("beat"))
+OF_A_PLANT = (checkpoints, pending, counts, windows, late_readings, events, comments, outbox, positions, eras, owners)
+COPIED = tuple(table for table in metadata.sorted_tables if table not in (owners, services))
 
-VERSION = 1  # of all tables together; a store of another one is refused
+VERSION = 2  # of all tables together; a store of another one is refused
 
 
 def version_of(connection: sa.Connection) -> int:

@@ -146,7 +146,7 @@ class StoredStep:
     windows: list[dict[str, Any]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     times: list[int] = field(default_factory=list)  # of the events
-    again: list[dict[str, Any]] = field(default_factory=list)  # windows of which more readings came, too late
+    again: list[dict[str, Any]] = field(default_factory=list)  # readings that came too late, by their window
     pending: dict[str, Any] | None = None
     consumed: int | None = None  # pending rows before this time are in windows now
     counts: dict[str, Any] | None = None
@@ -179,10 +179,7 @@ def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, 
 def write_steps(connection: sa.Connection, steps: Sequence[StoredStep], outgoing: Outgoing) -> None:
     """Store steps of plants; outgoing: the rows of the outbox for an event of a plant."""
     insert(connection, schema.windows, [row for step in steps for row in step.windows])
-    if again := [row for step in steps for row in step.again]:
-        old = schema.windows.c
-        place = (old.plant == sa.bindparam("p")) & (old.start == sa.bindparam("s"))
-        connection.execute(sa.update(schema.windows).where(place).values(seen=sa.bindparam("r")), again)
+    insert(connection, schema.late_readings, [row for step in steps for row in step.again])
     events = [(step.plant, event, time) for step in steps for event, time in zip(step.events, step.times, strict=True)]
     documents = [
         {"plant": plant, "number": event.number, "time": time, "kind": event.event, "document": event.document()}

@@ -5,12 +5,5 @@ from eccaht.streams.limits.rates import (
     Rate as Rate,
     diagonal_rate as diagonal_rate,
     gamma_star as gamma_star,
-    gamma_stars as gamma_stars,
     least_measurements as least_measurements,
-)
-from eccaht.streams.limits.summary import (
-    EntropyBound as EntropyBound,
-    Limits as Limits,
-    entropy_bound as entropy_bound,
-    limits as limits,
 )

@@ -52,18 +52,14 @@ def gamma_star(problem: Problem, anomalies: Sequence[int] | Index, *, mix: bool 
     >>> round(rate.lower, 3), round(rate.upper, 3), rate.proven
     (3.375, 3.375, True)
     """
-    single, bounds = gamma_stars(problem, anomalies, limited=limited)
-    return bounds if mix else single
-
-
-def gamma_stars(problem: Problem, anomalies: Sequence[int] | Index, *, limited: bool = True) -> tuple[Rate, Rate]:
-    """Return the limits for one action and for a mix, which bounds it, at the price of one."""
     check_limits(problem)
     truth = check_anomalies(problem, anomalies)
     with one_thread():  # the matrices are too small to gain from several threads
-        (bounds, _), action = mixed(problem, truth), best_action(problem, truth, limited=limited)
-    upper = max(bounds.upper, action.rate)
-    return Rate(action.rate, upper, action.rate, True, action.budget_active), bounds
+        bounds, _ = mixed(problem, truth)
+        if mix:
+            return bounds
+        action = best_action(problem, truth, limited=limited)
+    return Rate(action.rate, max(bounds.upper, action.rate), action.rate, True, action.budget_active)
 
 
 def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:

@@ -121,16 +121,7 @@ def too_ill_conditioned(why: str) -> ArithmeticError:
     )
 
 
-def along_path(covariance: Covariance, indices: Index, values: Array, price: float) -> tuple[Array, float]:
-    """The point z of the lasso path where lambda = price |z|_1: min z'S z + price |z|_1^2 - 2 D'z."""
-    unlimited = inverse(covariance, indices, values)
-    places, weights, lam = _limited(covariance, indices, values, np.inf, unlimited, price=price)
-    return scattered(covariance.size, places, weights), lam
-
-
-def _limited(
-    covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array, price: float = 0.0
-) -> Crossing:
+def _limited(covariance: Covariance, indices: Index, values: Array, limit: float, unlimited: Array) -> Crossing:
     """Walk the path on a growing working set until no stream outside it would help."""
     size = covariance.size
     column = cache(covariance.column)  # each is asked for once
@@ -138,7 +129,7 @@ def _limited(
     while True:
         contrast = scattered(working.size, np.searchsorted(working, indices), values)
         try:
-            support, weights, lam = walk(partial(_on, working, column), contrast, limit, price)
+            support, weights, lam = walk(partial(_on, working, column), contrast, limit)
         except np.linalg.LinAlgError:
             raise too_ill_conditioned("a submatrix cannot be factorised") from None
         support = working[support]

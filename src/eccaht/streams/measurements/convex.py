@@ -18,9 +18,7 @@ from eccaht.base.arrays import Array, Index, Mask, scattered
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.measurements.budget import (
     ACCEPTABLE,
-    along_path,
     inverse,
-    kkt_violation,
     largest,
     product,
     too_ill_conditioned,
@@ -86,16 +84,10 @@ def _turned(D: Array, reach: Array) -> Array:
 
 
 def _unlimited(region: Region, covariance: Covariance, D: Array, usable: Mask) -> Direction | None:
-    """S^-1 D, or the lasso path under readout noise, where no sign and no box is in the way."""
-    if not usable.all() or not region.signs_free or (region.noise and not region.plain):
+    """S^-1 D, where no sign and no noise of the instrument is in the way."""
+    if not usable.all() or not region.signs_free or region.noise:
         return None
     indices = np.flatnonzero(D)
-    if region.noise:
-        if math.isfinite(region.per_contrast):
-            return None
-        z, lam = along_path(covariance, indices, D[indices], price=(region.noise / region.norm) ** 2)
-        residual = kkt_violation(D - product(covariance, z), z, lam)
-        return Direction(z, float(D @ z), residual / float(np.abs(D).max()), True)
     z = inverse(covariance, indices, D[indices])
     value = float(D @ z)
     if np.abs(z).sum() > region.per_contrast * value * (1.0 + 1e-12):

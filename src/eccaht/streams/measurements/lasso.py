@@ -3,8 +3,7 @@
 For lam falling from max|D|, let z(lam) minimise z'S z / 2 - D'z + lam |z|_1. Its optimality condition
 S z = D - lam sign(z), scaled to unit contrast, is that of the pair design (eq. 2): min c'S c, c'D = 1, |c|_1 <= B. So
 the design is the point of the path where |z|_1 / D'z = B. Between knots z is linear in lam and the
-crossing is the root of a linear equation. Readout noise r under |c|_1 <= B adds (r/B)^2 |z|_1^2 to z'S z: its design is
-the point where lam = (r/B)^2 |z|_1.
+crossing is the root of a linear equation.
 
 Ties are the rule here (equal shifts enter together, symmetric neighbours follow together). At a knot the
 direction w of the path is the unique minimiser of w'S w / 2 - s'w over the streams in correlation +-lam, where those
@@ -33,8 +32,8 @@ class Crossing(NamedTuple):
     lam: float
 
 
-def walk(column: Callable[[int], Array], contrast: Array, budget: float, price: float = 0.0) -> Crossing:
-    """Return the point of the lasso path with |z|_1 = budget * contrast'z; with a price, that of lam = price |z|_1.
+def walk(column: Callable[[int], Array], contrast: Array, budget: float) -> Crossing:
+    """Return the point of the lasso path with |z|_1 = budget * contrast'z.
 
     column(k) gives column k of S restricted to the working set, on which `contrast` lives too. If the limit never
     binds on the working set the end of the path, lam = 0, is returned.
@@ -43,7 +42,7 @@ def walk(column: Callable[[int], Array], contrast: Array, budget: float, price: 
     for _ in range(100 + 50 * contrast.size):
         direction = path.turn()
         step = path.next_event(direction)
-        crossing = path.priced(direction, step, price) if price else path.crossing(direction, step, budget)
+        crossing = path.crossing(direction, step, budget)
         if crossing is not None:
             return crossing
         path.advance(direction, step)
@@ -148,22 +147,13 @@ class _Path:
             return self.polish(self.lam - 0.5 * step) if signs @ w >= budget * (d @ w) * (1.0 - 1e-13) else None
         return self.polish(None, budget)
 
-    def priced(self, w: Array, step: float, price: float) -> Crossing | None:
-        """The point of this segment with lam = price |z|_1, if there is one: lam falls and |z|_1 grows."""
-        signs, end = self.signs[self.active], self.z[self.active] + step * w
-        if self.lam - step > price * (signs @ end):
-            return None
-        return self.polish(None, price=price)
-
-    def polish(self, lam: float | None, budget: float = np.inf, price: float = 0.0) -> Crossing:
+    def polish(self, lam: float | None, budget: float = np.inf) -> Crossing:
         """Solve afresh on the active set, so that nothing of the walk's rounding remains."""
         P = self.places
         S, d, s = self.columns[P, : P.size], self.contrast[P], self.signs[P]
         factor = np.asarray(np.linalg.cholesky(S), dtype=np.float64)
         u, q = (_refined(S, factor, b) for b in (d, s))
-        if price:
-            lam = float(price * (s @ u) / (1.0 + price * (s @ q)))
-        elif lam is None:
+        if lam is None:
             lam = float((s @ u - budget * (d @ u)) / (s @ q - budget * (d @ q)))
         lam = max(lam, 0.0)
         z = u - lam * q

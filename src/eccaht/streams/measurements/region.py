@@ -56,11 +56,6 @@ class Region:
         return ~self.off & ((self.low < 0.0) | (self.high > 0.0))
 
     @property
-    def plain(self) -> bool:
-        """Is every stream free in sign and size?"""
-        return bool((self.low == -np.inf).all() and (self.high == np.inf).all())
-
-    @property
     def signs_free(self) -> bool:
         """May every usable stream have either sign?"""
         usable = self.usable

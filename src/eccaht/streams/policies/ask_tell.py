@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from eccaht.base.arrays import Array, Index, as_floats, frozen, whole_numbers
-from eccaht.base.codec import Field, Fields
+from eccaht.base.arrays import Array, Index, as_floats, frozen
 from eccaht.streams.policies.catalogue import Entry
 from eccaht.streams.policies.parts import Choice, Parts, View
 from eccaht.streams.posterior import Belief, Capabilities, Ranker, Ranking
@@ -20,8 +19,6 @@ from eccaht.streams.problem import Problem
 # of ask and tell: one reading at a time, all equally noisy, and no scores of a known meaning
 _PLAIN = Capabilities(log_odds=False, batches=False, shared_noise=False)
 _MOST_SEED = 2**32  # what every random generator takes
-_UNASKED, _OTHER, _ASKED = range(3)  # was a measurement asked for, and are these its weights?
-_SAME = 1e-6  # share of the largest weight by which weights may differ between processors
 
 
 def from_ask_tell(
@@ -44,7 +41,7 @@ def from_ask_tell(
     take such problems? order_matters: does relabelling the streams change the search? constraints: does it honour
     other constraints than the L1 budget? It takes no batches, whole vectors or readings that share noise.
 
-    It can be saved if the same seed and readings lead it to the same measurements: a file keeps the readings.
+    It cannot be saved: a file would not know what the object remembers.
 
     >>> class InTurn:
     ...     def __init__(self, problem, seed):
@@ -105,13 +102,9 @@ class ForeignStop:
 
 
 class AskTell(Belief):
-    """An object with ask and tell as the belief and the chooser of a policy.
-
-    It keeps what the object was given. A file holds that, and a new object is led through the same readings.
-    """
+    """An object with ask and tell as the belief and the chooser of a policy."""
 
     foresees = False
-    FIELDS: ClassVar[Fields] = (Field("readings", ("t", "K+2")), Field("asked", (), bool))
 
     def __init__(self, problem: Problem, made: Any, can: Capabilities) -> None:
         who = type(made).__name__
@@ -123,7 +116,6 @@ class AskTell(Belief):
         self.problem, self._made, self.can = problem, made, can
         self.stop = ForeignStop(made) if callable(getattr(made, "should_stop", None)) else None
         self._asked: Array | None = None  # what it asked for since the last reading
-        self._readings: list[Array] = []  # rows: how it was asked for, reading, weights
         self._answer: tuple[Array, Index | None] | None = None  # scores and decision after the last reading
 
     # -- as a chooser --
@@ -152,9 +144,7 @@ class AskTell(Belief):
     # -- as a belief --
 
     def update(self, c: Array, y: float) -> None:
-        asked = _UNASKED if self._asked is None else _ASKED if np.array_equal(c, self._asked) else _OTHER
         self._made.tell(c.copy(), y)
-        self._readings.append(np.concatenate([[asked, y], c]))
         self._asked = self._answer = None
 
     @property
@@ -221,37 +211,6 @@ class AskTell(Belief):
             number = str(least) if least == most else f"{least} to {most}"
             raise ValueError(f"{whose} names {members.size} streams, but {number} are anomalous")
         return members.astype(np.intp)
-
-    # -- in a file --
-
-    @property
-    def readings(self) -> Array:
-        """Of each how it was asked for, what was read, and the weights, (t, K + 2)."""
-        return np.array(self._readings).reshape(-1, self.problem.size + 2)
-
-    @readings.setter
-    def readings(self, rows: Array) -> None:
-        """Lead the object through the same readings."""
-        for how, row in zip(whole_numbers(rows[:, 0], "readings", most=_ASKED).tolist(), rows, strict=True):
-            c = frozen(self.problem.checked_measurement(row[2:].copy()))
-            if how != _UNASKED:
-                found = self._ask()
-                if how == _ASKED and np.abs(found - c).max() > _SAME * np.abs(c).max():
-                    raise ValueError(
-                        "the same readings lead it to other measurements than when it was saved: it has changed, or "
-                        "draws random numbers that do not come from its seed"
-                    )
-                self._asked = c if how == _ASKED else found
-            self.update(c, self.problem.checked_reading(c, float(row[1])))
-
-    @property
-    def asked(self) -> bool:
-        return self._asked is not None
-
-    @asked.setter
-    def asked(self, since: bool) -> None:
-        if since:
-            self._ask()
 
 
 def _attribute(made: Any, name: str) -> Any:

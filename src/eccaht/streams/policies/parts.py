@@ -88,7 +88,7 @@ def check_batches(can: Capabilities, what: str) -> None:
     """Refuse several measurements at a time, or some of the streams, where an algorithm goes one fixed way."""
     if not can.batches:
         raise ValueError(
-            f"{what} is not for this policy, which goes one way, reading by reading: use another, or ask()"
+            f"{what} is refused: this policy is sequential and cannot choose batches; call ask(), or use joint"
         )
 
 

@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?!all$)(?!.+-diagonal$)[a-z0-9][a-z0-9._-]{0,63}")
 
 
 def register_policy(name: str, entry: Entry, *, replace: bool = False) -> Entry:
-    """Add a policy under a name of its own, for make_policy, compare, check_policy and the command line.
+    """Add a policy under a name of its own, for make_policy, compare and check_policy.
 
     replace: another policy that was registered under this name gives way, as when a cell of a notebook is run again.
     Returns the entry.

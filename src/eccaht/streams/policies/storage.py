@@ -18,6 +18,7 @@ from eccaht.base.files import arrays_of, check_keys, read_archive, write_archive
 from eccaht.streams import covariance as operators, measurements
 from eccaht.streams.covariance import Covariance, SparsePrecision
 from eccaht.streams.measurements import Budget, Combined, Constraint, Rule
+from eccaht.streams.policies.ask_tell import AskTell
 from eccaht.streams.policies.catalogue import make_policy
 from eccaht.streams.policies.parts import Choice, check_batches
 from eccaht.streams.policies.policy import Policy
@@ -56,6 +57,8 @@ def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy that was made by name; an existing file is replaced only once the new one is complete."""
     if policy.recipe is None:
         raise ValueError("only policies built by make_policy can be saved: a file names the recipe, not the code")
+    if isinstance(policy.inside[0], AskTell):
+        raise ValueError("an algorithm that asks and tells cannot be saved: no file knows what it remembers")
     recipe = policy.recipe
     for option, value in recipe.options.items():
         if callable(value):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eccaht.base.arrays import Array
+from eccaht.checks.policy import CHECKS, Build, prepared
 from eccaht.checks.sound import require_measurement, require_sound
-from eccaht.checks.suite import require, require_close, require_equal, require_near, require_refused
+from eccaht.checks.suite import (
+    by_name,
+    require,
+    require_close,
+    require_equal,
+    require_near,
+    require_refused,
+    run_all,
+)
 from eccaht.streams import (
     AtMost,
     Budget,
@@ -24,9 +33,6 @@ from eccaht.streams import (
     UnknownShift,
 )
 from eccaht.streams.policies.catalogue import find_entry
-
-if TYPE_CHECKING:
-    from eccaht.checks.policy import Build
 
 _Give = Callable[[Policy], None]  # a reading
 _ROUNDS, _BATCH = 4, 3
@@ -213,3 +219,20 @@ def _evidence(policy: Policy) -> Array:
     first = np.arange(most)[None] + np.arange(max(size - most, 1))[:, None]
     values = np.asarray(policy.likelihood.log_likelihood(first))
     return np.asarray(values - values[0])  # of neighbouring streams, beside that of the first ones
+
+
+ALL_CHECKS = CHECKS | by_name(
+    *(batches, late_readings, unavailable, unusual_readings, other_problems, posterior, exact_lead)
+)
+
+
+def check_fully(
+    build: Build | str, *, problem: Problem | None = None, skip: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What `check_policy` checks, and what the policy declares in `can`."""
+    return run_all(ALL_CHECKS, skip, *prepared(build, problem))
+
+
+def all_but(check: str) -> dict[str, str]:
+    """What to skip so that one check is left."""
+    return {name: "another" for name in ALL_CHECKS if name != check}

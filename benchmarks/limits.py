@@ -1,4 +1,4 @@
-"""All limits of one problem: the rates for some true sets, and how much has to be learnt against what a reading says.
+"""What no search can beat on the paper's noise: rates of random true sets, and what has to be learnt (limits.md).
 
 Before the first reading the set is uncertain by H nats; a search that errs with probability alpha must have learnt
 H - h(alpha) - alpha log(N - 1) of them (Fano), N being the number of sets. A reading of c says at most
@@ -10,25 +10,77 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import gammaln
 
-from eccaht.base.arrays import Array, Index, as_count, check_alpha
-from eccaht.base.randomness import Seed, rng_for
-from eccaht.streams.limits.rates import (
-    Rate,
-    check_anomalies,
-    check_limits,
-    diagonal_rate,
-    gamma_stars,
-    least_measurements,
-    white_shifts,
-)
-from eccaht.streams.problem import Problem
+from benchmarks.jobs import Job, Row
+from benchmarks.tables import Column, Table
+from eccaht.base.arrays import Array, check_alpha
+from eccaht.base.randomness import rng_for
+from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.streams import Problem
+from eccaht.streams.limits import diagonal_rate, gamma_star, least_measurements
+from eccaht.streams.limits.rates import check_limits, white_shifts
 from eccaht.streams.sets import SetPrior
+
+ALPHA, SETS = 0.05, 8
+
+
+def jobs(quick: bool) -> list[Job]:
+    settings = {each.family: each.problem() for each in EXPERIMENTS["table1"].settings}
+    identity = settings["toeplitz"].replace(covariance=np.eye(128))
+    return [
+        Job(name, partial(measure, name, problem, 2 if quick else SETS))
+        for name, problem in {"identity": identity, **settings}.items()
+    ]
+
+
+def measure(name: str, problem: Problem, sets: int) -> list[Row]:
+    """The limits of one kind of noise, over random true sets."""
+    prior = SetPrior(problem.size, problem.known_number, problem.known_number)
+    truths = np.sort(prior.random_sets(rng_for(0, "limits"), sets), axis=1)
+    rates = [(gamma_star(problem, truth), gamma_star(problem, truth, mix=True)) for truth in truths]
+    over = [mix.lower / diagonal_rate(problem, A) for (_, mix), A in zip(rates, truths, strict=True)]
+    bound = entropy_bound(problem, alpha=ALPHA)
+    return [
+        {
+            "noise": name,
+            "single": _shown([single.lower for single, _ in rates]),
+            "mix": _shown([mix.lower for _, mix in rates]),
+            "over_diagonal": np.mean(over),
+            "least": np.mean([least_measurements(mix.upper, ALPHA) for _, mix in rates]),
+            "first_reading": bound.first_reading,
+            "in_first_readings": bound.entropy / bound.first_reading,
+            "fixed_plan": bound.fixed_plan,
+            "any_reading": bound.any_reading,
+            "any_search": bound.measurements,
+        }
+    ]
+
+
+def _shown(rates: list[float]) -> str:
+    low, mean, high = (f"{x:.3g}" for x in (min(rates), np.mean(rates), max(rates)))
+    return mean if low == high else f"{mean} [{low}, {high}]"
+
+
+def tables(rows: list[Row]) -> list[Table]:
+    three = "{:.3g}".format
+    columns = (
+        Column("noise", "noise", right=False),
+        Column("single", "Gamma* single"),
+        Column("mix", "Gamma* mix"),
+        Column("over_diagonal", "over diagonal", three),
+        Column("least", "lower bound", three),
+        Column("first_reading", "first reading", three),
+        Column("in_first_readings", "H / first reading", "{:.1f}".format),
+        Column("fixed_plan", "fixed plan"),
+        Column("any_reading", "any reading", three),
+        Column("any_search", "any search", "{:.1f}".format),
+    )
+    return [Table("limits", "What no search can beat", columns, rows)]
 
 
 @dataclass(frozen=True)
@@ -139,79 +191,3 @@ def _poured(ratios: Array, readings: int) -> float:
     level = (readings + floor.cumsum()) / np.arange(1, floor.size + 1)
     used = int(np.flatnonzero(level > floor)[-1]) + 1
     return float(0.5 * np.log(level[used - 1] / floor[:used]).sum())
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits for some true sets, one entry each, and the entropy bound for all.
-
-    every_set: whether `sets` are all possible sets rather than a draw of them.
-    least_measurements: lower bounds on the expected number of measurements, from the upper bounds of the mix.
-    """
-
-    alpha: float
-    sets: tuple[tuple[int, ...], ...]
-    every_set: bool
-    single: tuple[Rate, ...]
-    mix: tuple[Rate, ...]
-    diagonal: tuple[float, ...]
-    least_measurements: tuple[float, ...]
-    entropy: EntropyBound
-
-    @property
-    def proven(self) -> bool:
-        """Was every rival of every set enumerated or ruled out?"""
-        return all(rate.proven for rate in self.mix)
-
-    @property
-    def value_of_correlation(self) -> tuple[float, ...]:
-        """How many times faster than with independent streams, for each set (a lower bound)."""
-        return tuple(rate.lower / diagonal for rate, diagonal in zip(self.mix, self.diagonal, strict=True))
-
-
-def limits(
-    problem: Problem,
-    *,
-    alpha: float = 0.05,
-    anomalies: Sequence[Sequence[int]] | None = None,
-    n_sets: int = 3,
-    seed: Seed = 0,
-    progress: Callable[[int], object] = lambda _: None,
-) -> Limits:
-    """Compute the limits for the given true sets, or for `n_sets` random ones (all of them if there are no more).
-
-    progress: called with 1 after each set.
-
-    >>> found = limits(Problem(np.eye(6), shift=3.0, n_anomalies=1, budget=5.0), n_sets=6)
-    >>> found.every_set, found.proven, round(found.mix[0].lower, 2), round(found.least_measurements[0], 2)
-    (True, True, 5.4, 0.49)
-    """
-    check_alpha(alpha)
-    check_limits(problem)
-    sets, every = _chosen(problem, anomalies, as_count(n_sets, "n_sets", least=1), seed)
-    rates: list[tuple[Rate, Rate]] = []
-    for truth in sets:
-        rates.append(gamma_stars(problem, truth))
-        progress(1)
-    return Limits(
-        alpha=alpha,
-        sets=tuple(tuple(truth.tolist()) for truth in sets),
-        every_set=every,
-        single=tuple(single for single, _ in rates),
-        mix=tuple(mix for _, mix in rates),
-        diagonal=tuple(diagonal_rate(problem, truth) for truth in sets),
-        least_measurements=tuple(least_measurements(mix.upper, alpha) for _, mix in rates),
-        entropy=entropy_bound(problem, alpha=alpha),
-    )
-
-
-def _chosen(
-    problem: Problem, anomalies: Sequence[Sequence[int]] | None, n_sets: int, seed: Seed
-) -> tuple[list[Index], bool]:
-    sizes = SetPrior(problem.size, problem.known_number, problem.known_number)
-    if anomalies is not None:
-        given = [check_anomalies(problem, streams) for streams in anomalies]
-        return given, len(np.unique(given, axis=0)) == sizes.count
-    if sizes.count <= n_sets:
-        return list(sizes.all_sets()), True
-    return list(np.sort(sizes.random_sets(rng_for(seed, "limits"), n_sets), axis=1)), False
