@@ -17,7 +17,6 @@ from eccaht.plants.show.words import (
     headline,
     lines,
     outside,
-    shown_briefly,
     table,
     why,
 )
@@ -142,16 +141,6 @@ def test_beliefs_are_never_certain_and_sizes_below_the_resolution_are_not_shown(
     assert one[header.index("size (95 %)")] == ""
     assert one[header.index("kind")] == "step"
     assert "nan" not in printed(answer)
-
-
-def test_what_all_names_have_in_common_is_cut_once_and_everywhere() -> None:
-    long = [f"SITE 4/AREA 1/{name}" for name in (*NAMES, *(f"X-{k}" for k in range(14)))]
-    brief, part = shown_briefly(answer_of(names=long))
-    assert part == "SITE 4/AREA 1/"
-    assert brief.named == answer_of().named
-    assert part not in repr(brief)
-    assert shown_briefly(answer_of())[1] == ""
-    assert printed(answer_of(names=long)).count("SITE 4") == 1
 
 
 def test_the_headline_names_the_sensors_and_is_as_sure_as_the_answer() -> None:

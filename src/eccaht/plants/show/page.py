@@ -21,7 +21,6 @@ from eccaht.plants.show.words import (
     reasons,
     reminder,
     runner_up,
-    shown_briefly,
     table,
     undecided,
 )
@@ -47,12 +46,10 @@ _WIDEST = 10_000  # characters: names are not shortened
 
 def write(answer: Answer) -> str:
     """The page as HTML."""
-    answer, cut = shown_briefly(answer)
-    about = [*([f"Names are shown without {cut}"] if cut else []), *answer.about]
-    return html(headline(answer), _blocks(answer, about), dark=True, contents=False)
+    return html(headline(answer), _blocks(answer), dark=True, contents=False)
 
 
-def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
+def _blocks(answer: Answer) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     yield from map(Paragraph, undecided(answer))
     for line in (*(what_to_do(answer) if changed_plant(answer) else ()), *reminder(answer)):
@@ -75,7 +72,7 @@ def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
     yield Heading("Drills on the history", "drills")
     yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
     yield Heading("About", "about")
-    yield Items([*about, *answer.notes, f"eccaht {__version__}"])
+    yield Items([*answer.about, *answer.notes, f"eccaht {__version__}"])
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:

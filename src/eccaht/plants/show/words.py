@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from eccaht.base.presentation.text import (
     amount,
     belief,
     columns,
-    common_part,
     confident,
     counted,
     deviations,
@@ -49,37 +47,8 @@ _LISTED = 6  # names in the headline
 _INCIDENTS = 20  # lines of incidents
 
 
-def shown_briefly(answer: Answer) -> tuple[Answer, str]:
-    """The same answer about shorter names, and what was cut off all of them."""
-    part = common_part([suspect.sensor for suspect in answer.sensors])
-    if not part:
-        return answer, ""
-    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
-    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
-
-
-def _cut(incident: Incident, part: str) -> Incident:
-    """The same incident without the common part of all names."""
-
-    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-        return tuple((name.removeprefix(part), number) for name, number in ranking)
-
-    suspects = []
-    for suspect in incident.sensors:
-        reason, shown = replace(suspect.reason, predictors=cut(suspect.reason.predictors)), suspect.difference
-        shown = None if shown is None else replace(shown, weights=cut(shown.weights))
-        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason, difference=shown))
-    return replace(
-        incident,
-        sensors=tuple(suspects),
-        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
-        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
-    )
-
-
 def lines(answer: Answer) -> list[str]:
     """Everything that a person should know: the answer in short, how the data differ from the history, the answer."""
-    answer, cut = shown_briefly(answer)
     others = [text for text in answer.cautions if text not in answer.compared]
     several, shown = incidents(answer), table(answer)
     return [
@@ -92,7 +61,6 @@ def lines(answer: Answer) -> list[str]:
         *columns(shown),
         *LEGEND,
         *([PLACES] if len(shown[0]) == len(_HEADER) else []),
-        *_wrapped([f"Names are shown without {cut}"] if cut else []),
         "",
         *_wrapped([confidence(answer), evidence(answer), runner_up(answer)]),
         *_wrapped(f"Why: {text}" for text in reasons(answer)[:_REASONS]),
