@@ -188,7 +188,7 @@ def test_a_plant_where_the_history_never_was_is_undecided_and_says_what_to_do() 
     text = lines(answer)
     assert "the plant has changed" in text[0]
     assert any(line.startswith(f"Not known: {doubts[0]}") for line in text)
-    assert "    model = eccaht.calibrate(data, stop='2024-03-07T08:09:40')" in text
+    assert any("2024-03-07T08:09:40" in line for line in text)
     assert [row[0] for row in table(answer)[1:3]] == ["1 differs", "2 differs"]  # which are wrong is not known
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
+from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.plants.answer import Answer
 from eccaht.plants.incident.investigate import OUTSIDE
 from eccaht.plants.show import picture
-from eccaht.plants.show.advice import what_to_do
 from eccaht.plants.show.words import (
     LEGEND,
     PLACES,
@@ -23,6 +22,7 @@ from eccaht.plants.show.words import (
     runner_up,
     table,
     undecided,
+    what_to_do,
 )
 from eccaht.version import __version__
 
@@ -52,8 +52,7 @@ def write(answer: Answer) -> str:
 def _blocks(answer: Answer) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     yield from map(Paragraph, undecided(answer))
-    for line in (*(what_to_do(answer) if changed_plant(answer) else ()), *reminder(answer)):
-        yield Paragraph([Code(line.strip())] if line.startswith(" ") else line)
+    yield from map(Paragraph, (*what_to_do(answer), *reminder(answer)))
     for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
     if several := incidents(answer):
