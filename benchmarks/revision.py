@@ -142,7 +142,7 @@ def measure(id: str, k: int, runs: int) -> list[Row]:
     setting, found = part.settings[k], []
     rate = None if setting.anomalies is None else gamma_star(setting.problem, setting.anomalies, mix=True).found
     for row in part.rows:
-        done = run_batches(_search, (setting, row), range(runs), cpu_count())
+        done = run_batches(run_search, (setting, row), range(runs), cpu_count())
         hits, readings, stopped = np.array([done[run] for run in range(runs)], dtype=float).T
         wrong = int(((hits < setting.problem.known_number) & (stopped > 0)).sum())
         mean, interval = estimate(readings, rng=rng_for(0, "bootstrap"))
@@ -168,7 +168,7 @@ def measure(id: str, k: int, runs: int) -> list[Row]:
     return found
 
 
-def _search(plan: tuple[Setting, str], run: int) -> tuple[int, int, bool]:
+def run_search(plan: tuple[Setting, str], run: int) -> tuple[int, int, bool]:
     """Search until the rule stops: the anomalous streams in the final set, the readings, and whether it stopped."""
     (setting, row), seed = plan, (0, run)
     name, options = ROWS[row]

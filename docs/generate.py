@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, NotRequired, get_args, get_origin
 
 import typer
-from docs import page_types
+from docs import documents, page_types
 from docs.generate_words import entries, hints_of, json_type, schema_of, table, type_in_words
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -26,7 +26,6 @@ from pydantic_core import PydanticUndefined
 import eccaht
 from eccaht.base.clock import show_duration
 from eccaht.cli.main import _SETTINGS, COMMANDS, load
-from eccaht.plants import documents
 from eccaht.plants.watch.events import Event
 from eccaht.service.api.app import make_app
 from eccaht.service.parts import Seconds, SecondsOrZero

@@ -76,8 +76,7 @@ def identify(
     )
     for text in answer.notes:
         note(text)
-    question = replace(answer.question, model=str(model))  # so that advice is given as commands
-    answer = replace(answer, about=(f"Model: {model.name}", *answer.about), question=question)
+    answer = replace(answer, about=(f"Model: {model.name}", *answer.about))
     deliver(
         [saved(plot, answer.plot), saved(html, answer.html)],
         show=lambda: typer.echo(answer.text),

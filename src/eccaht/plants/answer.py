@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -208,22 +207,6 @@ def _confident(confidence: float | None) -> str:
     return "" if confidence is None else f", confidence {percent(confidence)}"
 
 
-@dataclass(frozen=True)
-class Question:
-    """How data were read and what was asked of them, so that it can be asked again.
-
-    data: their paths as they were given, none for frames and arrays. model: path of the model file, "" in Python.
-    calibrating: options that a calibration on these data needs. asking: those of `identify`, without start.
-    updating: those of an update.
-    """
-
-    data: tuple[str, ...] = ()
-    model: str = ""
-    calibrating: Mapping[str, Any] = field(default_factory=dict)
-    asking: Mapping[str, Any] = field(default_factory=dict)
-    updating: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, repr=False)
 class Answer:
     """Which sensors are wrong in a recording.
@@ -236,8 +219,7 @@ class Answer:
     alarm. quiet: the share of drilled faults that were found where nothing is wrong, None where it is not known.
     cautions: what a user should know; compared: those of them that compare the data with the history.
     drill: one line that says what drills on the history found, "" without. clock: what its times mean, which are UTC
-    where it has a zone. settings: what was asked, as values of JSON; about: the same for people, a line each;
-    question: how the data were read and what was asked of them.
+    where it has a zone. settings: what was asked, as values of JSON; about: the same for people, a line each.
 
     A notebook shows it as its page.
     """
@@ -260,7 +242,6 @@ class Answer:
     clock: Clock = PLAIN
     settings: dict[str, Any] = field(default_factory=dict)
     about: tuple[str, ...] = ()
-    question: Question = field(default_factory=Question)
 
     def __repr__(self) -> str:
         since = "" if self.onset is None else f" since {self.clock.show(self.largest.began)}"

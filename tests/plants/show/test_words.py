@@ -17,7 +17,6 @@ from eccaht.plants.show.words import (
     headline,
     lines,
     outside,
-    shown_briefly,
     table,
     why,
 )
@@ -144,16 +143,6 @@ def test_beliefs_are_never_certain_and_sizes_below_the_resolution_are_not_shown(
     assert "nan" not in printed(answer)
 
 
-def test_what_all_names_have_in_common_is_cut_once_and_everywhere() -> None:
-    long = [f"SITE 4/AREA 1/{name}" for name in (*NAMES, *(f"X-{k}" for k in range(14)))]
-    brief, part = shown_briefly(answer_of(names=long))
-    assert part == "SITE 4/AREA 1/"
-    assert brief.named == answer_of().named
-    assert part not in repr(brief)
-    assert shown_briefly(answer_of())[1] == ""
-    assert printed(answer_of(names=long)).count("SITE 4") == 1
-
-
 def test_the_headline_names_the_sensors_and_is_as_sure_as_the_answer() -> None:
     said = headline(answer_of())
     assert all(part in said for part in ("3 of 24", "are wrong", "08:00 (07:58 to 08:01)", "PT-402 (drift down)"))
@@ -199,7 +188,7 @@ def test_a_plant_where_the_history_never_was_is_undecided_and_says_what_to_do() 
     text = lines(answer)
     assert "the plant has changed" in text[0]
     assert any(line.startswith(f"Not known: {doubts[0]}") for line in text)
-    assert "    model = eccaht.calibrate(data, stop='2024-03-07T08:09:40')" in text
+    assert any("2024-03-07T08:09:40" in line for line in text)
     assert [row[0] for row in table(answer)[1:3]] == ["1 differs", "2 differs"]  # which are wrong is not known
 
 

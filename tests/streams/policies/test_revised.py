@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.revision import PUBLISHED, parts, run_search
 
 from eccaht import Problem, Simulator, families, load_policy, make_policy, search
 from eccaht.base.arrays import Array
-from eccaht.research.paper.published import PUBLISHED
-from eccaht.research.paper.revised import REVISED, decide
 from eccaht.streams import Policy
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.limits import gamma_star, mixture_design
@@ -182,12 +181,9 @@ PLACES = [(row, k) for row in ROWS for k in range(4) if k == 0 or row.startswith
 @pytest.mark.parametrize(("row", "k"), PLACES)
 def test_the_authors_table_is_met(row: str, k: int) -> None:
     """Mean readings within four standard errors of theirs."""
-    experiment = next(each for each in REVISED if each.id == "revised-ablation")
-    setting = experiment.settings[k]
-    options = {**setting.options, **experiment.policy_options[row]}
-    problem = setting.problem()
-    readings = np.array([decide(problem, row, 5000, (7, run), options)[1] for run in range(200)])
-    mean, error, _ = PUBLISHED["revised-ablation", k, row]
+    setting = parts()["revised-ablation"].settings[k]
+    readings = np.array([run_search((setting, row), run)[1] for run in range(200)])
+    mean, error = PUBLISHED["revised-ablation", k, row]
     assert abs(readings.mean() - mean) < 4 * math.hypot(error, readings.std() / math.sqrt(200))
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 _PLAIN = 1e-4, 1e7  # numbers between are written without an exponent
 _DIGITS = 1e-4  # of a number is all that is shown of it
-_SHORT = 8  # characters: a shorter common part of names is no burden
-_SEPARATORS = "\\/.:|"  # of names
 
 
 def percent(share: float) -> str:
@@ -169,20 +167,6 @@ def all_shortened(names: Sequence[str], most: int) -> list[str]:
         if len(set(shown)) == len(set(names)):
             return shown
     return list(names)
-
-
-def common_part(names: Sequence[str]) -> str:
-    """What all names begin with, up to a separator; empty if that is short.
-
-    >>> common_part(["SITE 4/AREA 1/LT-101", "SITE 4/AREA 1/LT-102"]), common_part(["LT-101", "LT-102"])
-    ('SITE 4/AREA 1/', '')
-    """
-    if len(names) < 2:
-        return ""
-    first, last = min(names), max(names)  # what these two share, all share
-    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    end = max(first.rfind(mark, 0, same) for mark in _SEPARATORS) + 1
-    return first[:end] if end >= _SHORT else ""
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

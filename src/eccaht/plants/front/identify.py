@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eccaht.base.arrays import as_positive, check_alpha
-from eccaht.base.clock import Clock, between, check_limits
+from eccaht.base.clock import between, check_limits
 from eccaht.base.presentation.text import shown_progress
-from eccaht.plants.answer import Answer, Question
-from eccaht.plants.data.recorded import Recorded
+from eccaht.plants.answer import Answer
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.data.windows import Windows
-from eccaht.plants.incident.drill import ALPHA
 from eccaht.plants.incident.investigate import Number, investigate_incident
 from eccaht.plants.model.model import Model, Notation
 from eccaht.plants.watch.session import false_alarm_every
@@ -50,7 +48,7 @@ def identify(
     options |= {} if anomalies is None else {"number": anomalies}
     given = data_of(model, data, names, times)
     with shown_progress("reading the data", 1.0, shown=progress) as bar:
-        windows, first, source = _read(model, given, start, stop, missing, notation)
+        windows, first = _read(model, given, start, stop, missing, notation)
         sensors = len(windows.names)
         _check_number(anomalies, sensors)
         bar.stage(f"looking for incidents of {sensors} sensors", _READ)
@@ -61,21 +59,7 @@ def identify(
     settings |= {"anomalies": number, "least": least, "alpha": alpha, "sensors": sensors}
     about = [*_files(data), f"Windows of {windows.clock.length(windows.seconds)}"]
     notes = tuple(dict.fromkeys([*windows.notes, *answer.notes]))
-    asked = {
-        "stop": limits["stop"],
-        "anomalies": anomalies,
-        "least": least,
-        "alpha": None if alpha == ALPHA else alpha,
-        "false_alarms": false_alarms,
-    }
-    question = _question(model, data, source, windows.clock, notation, asked)
-    return replace(
-        answer,
-        settings=settings,
-        about=tuple(about),
-        notes=notes,
-        question=question,
-    )
+    return replace(answer, settings=settings, about=tuple(about), notes=notes)
 
 
 def data_of(model: Model, data: Any, names: Sequence[str] | None, times: ArrayLike | None) -> Any:
@@ -101,8 +85,8 @@ def as_data(data: Any, names: Sequence[str] | None, times: ArrayLike | None) -> 
 
 def _read(
     model: Model, data: Any, start: Any, stop: Any, missing: Literal["refuse", "allow"], notation: Notation
-) -> tuple[Windows, int | None, Recorded]:
-    """Windows of the sensors that the data have, the first one to look at, and where they come from.
+) -> tuple[Windows, int | None]:
+    """Windows of the sensors that the data have, and the first one to look at.
 
     The windows before `start` are read too: they say what was normal just before.
     """
@@ -122,28 +106,7 @@ def _read(
     first = 0 if since is None else int(np.searchsorted(windows.starts, since))
     if first >= len(windows.starts):
         raise ValueError(f"the data have no row between {start or 'the beginning'} and {stop or 'the end'}")
-    return replace(windows, notes=tuple(notes)), None if since is None else first, source
-
-
-def _question(
-    model: Model, data: Any, source: Recorded, clock: Clock, notation: Notation, asked: dict[str, Any]
-) -> Question:
-    """How to calibrate on these data as the model was, and to ask the same; asked: options of `identify`."""
-    several = [data] if isinstance(data, str | PathLike) else data if isinstance(data, list | tuple) else []
-    excluded = [each.name for each in model.columns if each.reason == "excluded" and not source.lacks(each.name)]
-    chosen = {"exclude": excluded or None}
-    if len(excluded) > len(model.names):
-        chosen = {"columns": [name for name in model.names if not source.lacks(name)]}
-    written = asdict(notation) | {"timezone": clock.zone}
-    if notation.header is None and not model.reading.get("header", True):
-        written["header"] = False
-    interval = None if clock.row_interval is None or clock.counted else f"{clock.row_interval:.10g}s"
-    return Question(
-        data=tuple(map(str, several)),
-        calibrating=chosen | written | {"row_interval": interval},
-        asking=asked,
-        updating=asdict(notation),
-    )
+    return replace(windows, notes=tuple(notes)), None if since is None else first
 
 
 def _check_number(number: Number, sensors: int) -> None:

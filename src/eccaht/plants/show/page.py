@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from eccaht.base.presentation.document import Badge, Block, Code, Drawing, Grid, Heading, Items, Paragraph, Text, html
+from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html
 from eccaht.base.presentation.style import TEXT_WIDTH, embedded_svg
 from eccaht.plants.answer import Answer
 from eccaht.plants.incident.investigate import OUTSIDE
 from eccaht.plants.show import picture
-from eccaht.plants.show.advice import what_to_do
 from eccaht.plants.show.words import (
     LEGEND,
     PLACES,
@@ -21,9 +20,9 @@ from eccaht.plants.show.words import (
     reasons,
     reminder,
     runner_up,
-    shown_briefly,
     table,
     undecided,
+    what_to_do,
 )
 from eccaht.version import __version__
 
@@ -47,16 +46,13 @@ _WIDEST = 10_000  # characters: names are not shortened
 
 def write(answer: Answer) -> str:
     """The page as HTML."""
-    answer, cut = shown_briefly(answer)
-    about = [*([f"Names are shown without {cut}"] if cut else []), *answer.about]
-    return html(headline(answer), _blocks(answer, about), dark=True, contents=False)
+    return html(headline(answer), _blocks(answer), dark=True, contents=False)
 
 
-def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
+def _blocks(answer: Answer) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
     yield from map(Paragraph, undecided(answer))
-    for line in (*(what_to_do(answer) if changed_plant(answer) else ()), *reminder(answer)):
-        yield Paragraph([Code(line.strip())] if line.startswith(" ") else line)
+    yield from map(Paragraph, (*what_to_do(answer), *reminder(answer)))
     for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):
         yield Paragraph([Badge("CAUTION", "partly"), f" {caution}"])
     if several := incidents(answer):
@@ -75,7 +71,7 @@ def _blocks(answer: Answer, about: Sequence[str]) -> Iterator[Block]:
     yield Heading("Drills on the history", "drills")
     yield Paragraph(answer.drill or "None: no fault was injected into this history so far.")
     yield Heading("About", "about")
-    yield Items([*about, *answer.notes, f"eccaht {__version__}"])
+    yield Items([*answer.about, *answer.notes, f"eccaht {__version__}"])
 
 
 def _verdict(answer: Answer) -> tuple[str, str]:

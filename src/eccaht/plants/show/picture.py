@@ -18,7 +18,7 @@ from eccaht.base.presentation.style import PALETTE, TEXT_WIDTH, figure_style, la
 from eccaht.base.presentation.text import deviations, in_digits, shortened, sized
 from eccaht.plants.answer import Answer, Course, Incident, Suspect
 from eccaht.plants.data.windows import Times
-from eccaht.plants.show.words import SIGNED, headline, kind_of, outside, shown_briefly, unit_of
+from eccaht.plants.show.words import SIGNED, headline, kind_of, outside, unit_of
 
 PHONE_WIDTH = 3.7  # inches: text stays legible when a telephone shows the picture
 READ, OUTSIDE, BAND, PREDICTED, ONSET = "#1F4E79", PALETTE["vermillion"], "#D4D4D4", "#707070", "#333333"
@@ -34,7 +34,6 @@ def draw(answer: Answer, *, width: float = TEXT_WIDTH, title: bool = True) -> Fi
 
     width: in inches. title: whether the headline stands above the panels.
     """
-    answer, _ = shown_briefly(answer)
     incident = answer.largest
     named, others = _chosen(incident)
     heights = [*[_HEIGHT] * (len(named) + len(others)), _EVIDENCE]

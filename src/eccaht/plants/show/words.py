@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from eccaht.base.presentation.text import (
     amount,
     belief,
     columns,
-    common_part,
     confident,
     counted,
     deviations,
@@ -26,7 +24,6 @@ from eccaht.base.presentation.text import (
 )
 from eccaht.plants.answer import Answer, Course, Incident, Suspect
 from eccaht.plants.incident.investigate import OUTSIDE
-from eccaht.plants.show.advice import update_command, what_to_do
 
 SIGNED = ("step", "drift", "moved")  # kinds with a direction
 _WORDS = {"noise": "noisy", "replay": "as if replayed", "range": "out of range", "free": "own course"}
@@ -47,44 +44,18 @@ _NAMED, _OTHERS, _REASONS = 20, 4, 10  # rows of named and other sensors, and se
 _PLAIN_PLACES = 2  # columns of places in plain rankings
 _LISTED = 6  # names in the headline
 _INCIDENTS = 20  # lines of incidents
-
-
-def shown_briefly(answer: Answer) -> tuple[Answer, str]:
-    """The same answer about shorter names, and what was cut off all of them."""
-    part = common_part([suspect.sensor for suspect in answer.sensors])
-    if not part:
-        return answer, ""
-    incidents = tuple(_cut(incident, part) for incident in answer.incidents)
-    return replace(answer, incidents=incidents, looked_at=_cut(answer.looked_at, part)), part
-
-
-def _cut(incident: Incident, part: str) -> Incident:
-    """The same incident without the common part of all names."""
-
-    def cut(ranking: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-        return tuple((name.removeprefix(part), number) for name, number in ranking)
-
-    suspects = []
-    for suspect in incident.sensors:
-        reason, shown = replace(suspect.reason, predictors=cut(suspect.reason.predictors)), suspect.difference
-        shown = None if shown is None else replace(shown, weights=cut(shown.weights))
-        suspects.append(replace(suspect, sensor=suspect.sensor.removeprefix(part), reason=reason, difference=shown))
-    return replace(
-        incident,
-        sensors=tuple(suspects),
-        courses=tuple(replace(course, sensor=course.sensor.removeprefix(part)) for course in incident.courses),
-        rankings={name: cut(ranking) for name, ranking in incident.rankings.items()},
-    )
+_BEGINNING = 3  # the first third of the data stands for the history where no start was given
+_IN_SECONDS = np.timedelta64(300, "s")  # a time within data that last so long needs no fractions of seconds
+_UPDATE = "'eccaht calibrate --update MODEL --data FILE' (in Python model.update)"
 
 
 def lines(answer: Answer) -> list[str]:
     """Everything that a person should know: the answer in short, how the data differ from the history, the answer."""
-    answer, cut = shown_briefly(answer)
     others = [text for text in answer.cautions if text not in answer.compared]
     several, shown = incidents(answer), table(answer)
     return [
         *_wrapped([headline(answer), *undecided(answer)]),
-        *(what_to_do(answer) if changed_plant(answer) else ()),
+        *_wrapped(what_to_do(answer)),
         *_wrapped(f"CAUTION: {text}" for text in answer.compared if not changed_plant(answer) or OUTSIDE not in text),
         *several[:1],
         *_wrapped(several[1:], "  "),
@@ -92,13 +63,12 @@ def lines(answer: Answer) -> list[str]:
         *columns(shown),
         *LEGEND,
         *([PLACES] if len(shown[0]) == len(_HEADER) else []),
-        *_wrapped([f"Names are shown without {cut}"] if cut else []),
         "",
         *_wrapped([confidence(answer), evidence(answer), runner_up(answer)]),
         *_wrapped(f"Why: {text}" for text in reasons(answer)[:_REASONS]),
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
         *_wrapped(f"CAUTION: {text}" for text in others),
-        *reminder(answer),
+        *_wrapped(reminder(answer)),
         *_wrapped([answer.drill] if answer.drill else []),
     ]
 
@@ -134,11 +104,31 @@ def undecided(answer: Answer) -> list[str]:
 
 
 def reminder(answer: Answer) -> list[str]:
-    """That a model can be brought up to date, where the plant has changed for good; the command is indented."""
+    """That a model can be brought up to date, where the plant has changed for good."""
     if not any(each.changed for each in answer.incidents) or changed_plant(answer):
         return []
-    sentence = "Part of this lasts. If it is normal from now on, bring the model up to date:"
-    return [sentence, f"    {update_command(answer.question)}"]
+    return [f"Part of this lasts. If it is normal from now on, bring the model up to date: {_UPDATE}."]
+
+
+def what_to_do(answer: Answer) -> list[str]:
+    """What settles an answer that is undecided because the plant has changed."""
+    if not changed_plant(answer):
+        return []
+    until = answer.settings.get("start") or _third(answer)
+    return [
+        f"What to do: if all was well before {until}, or before another time, calibrate a model on these data with "
+        "that time as --stop, and look at them by that model with the same time as --start.",
+        f"If the plant stays like this, and nothing in these rows is wrong, let the model learn them: {_UPDATE}.",
+    ]
+
+
+def _third(answer: Answer) -> str:
+    """The end of the first third of the data, as `--start` and `--stop` take it."""
+    length = answer.last - answer.first
+    time = answer.first + length // _BEGINNING
+    if length > _IN_SECONDS and answer.clock.row_interval is None:
+        time = time.astype("datetime64[s]").astype(answer.first.dtype)
+    return answer.clock.show(time).removeprefix("row ").replace(" ", "T")
 
 
 def changed_plant(answer: Answer) -> bool:

@@ -150,15 +150,8 @@ class Summary:
     incidents: dict[str, int]
     numbers: tuple[Number, ...]
 
-    def of(self, tier: str, measure: str | None = None, sensors: str | None = None) -> list[Number]:
-        return [
-            each
-            for each in self.numbers
-            if each.tier == tier and measure in (None, each.measure) and sensors in (None, each.sensors)
-        ]
-
-    def by_method(self, tier: str, measure: str, sensors: str = "") -> dict[str, Number]:
-        return {each.method: each for each in self.of(tier, measure, sensors)}
+    def of(self, tier: str, measure: str | None = None) -> list[Number]:
+        return [each for each in self.numbers if each.tier == tier and measure in (None, each.measure)]
 
 
 def summarise(trials: Sequence[ReplayTrial], *, seed: int = 0) -> dict[str, Summary]:
@@ -220,42 +213,31 @@ def _share(tier: str, method: str, measure: str, happened: Sequence[bool]) -> Nu
 
 
 def as_entry(summary: Summary) -> dict[str, Any]:
-    """For JSON: plain means, and beside them the intervals and counts."""
+    """For JSON: plain means; summary.csv has their intervals too."""
     single = [str(number) for number in NUMBERS]
-    labelled = summary.of("labelled")
-    precision = {tier: summary.of(tier, "precision_at_n") for tier in CHANGED_TIERS}
-    right = {tier: summary.of(tier, "right_sets") for tier in CHANGED_TIERS}
-    alarms, wrong = summary.by_method("quiet", "alarms"), summary.by_method(CHANGED, "sure_and_wrong")
-    ours, sure = (found.get(OURS, _share("", OURS, "", ())) for found in (alarms, wrong))
-    intervals = {tier: _nested(each, "sensors", "interval") for tier, each in precision.items()}
+    alarms, wrong = summary.of("quiet", "alarms"), summary.of(CHANGED, "sure_and_wrong")
+    ours, sure = (_ours(found) for found in (alarms, wrong))
     return {
-        "labelled": _nested(labelled, "measure"),
-        **{tier: _nested(each, "sensors", only=single) for tier, each in precision.items()},
+        "labelled": _nested(summary.of("labelled"), "measure"),
+        **{tier: _nested(summary.of(tier, "precision_at_n"), "sensors", single) for tier in CHANGED_TIERS},
         "quiet": {"alarms": ours.happened, "stretches": ours.incidents, "promise": ALPHA},
         "sure_and_wrong": {"wrong": sure.happened, "sure": sure.incidents},
-        "both_numbers": {tier: _nested(each, "sensors", only=[BOTH]) for tier, each in precision.items()},
-        "right_sets": {tier: _nested(each, "sensors") for tier, each in right.items()},
-        "alarms_by_method": {method: _count(share) for method, share in alarms.items()},
-        "sure_and_wrong_by_method": {method: _count(share) for method, share in wrong.items()},
-        "intervals": {"labelled": _nested(labelled, "measure", "interval"), **intervals},
         "entities": summary.entities,
         "incidents": summary.incidents,
     }
 
 
-def _nested(
-    numbers: Iterable[Number], key: str, value: str = "mean", only: Sequence[str] | None = None
-) -> dict[str, dict[str, Any]]:
-    """One field of the numbers by method and by another field."""
-    found: dict[str, dict[str, Any]] = {}
+def _ours(shares: Iterable[Number]) -> Number:
+    return next((each for each in shares if each.method == OURS), _share("", OURS, "", ()))
+
+
+def _nested(numbers: Iterable[Number], key: str, only: Sequence[str] | None = None) -> dict[str, dict[str, float]]:
+    """Means by method and by another field."""
+    found: dict[str, dict[str, float]] = {}
     for each in numbers:
         if only is None or getattr(each, key) in only:
-            found.setdefault(each.method, {})[getattr(each, key)] = getattr(each, value)
+            found.setdefault(each.method, {})[getattr(each, key)] = each.mean
     return found
-
-
-def _count(share: Number) -> dict[str, Any]:
-    return {"count": share.happened, "trials": share.incidents, "interval": share.interval}
 
 
 def summary_table(summaries: Mapping[str, Summary], detection: Detection | None = None) -> Table:
