@@ -158,20 +158,6 @@ def test_pieces_of_a_cell_make_the_same_cell(whole: Path, tmp_path: Path, monkey
     assert tables(tmp_path) == tables(whole)
 
 
-def test_runs_of_a_policy_whose_time_is_not_known_are_told_one_by_one(
-    whole: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    shutil.copytree(whole, tmp_path / "there")
-    (tmp_path / "there" / "small" / "cells" / "0-ecc-aht.parquet").unlink()
-
-    def pieces() -> list[int]:
-        return [len(piece.runs) for piece in runner._pieces(tmp_path / "there", SMALL, RUNS, SEED, print)]
-
-    assert pieces() == [RUNS]
-    monkeypatch.setattr(runner, "BUILT_IN", frozenset())
-    assert pieces() == [1] * RUNS
-
-
 def test_a_second_call_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
