@@ -8,6 +8,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -161,8 +162,14 @@ class Runtime:
 
     async def hand_over(self, plant: str) -> None:
         """Another service may watch the plant: write its checkpoint, so that it goes on at once."""
+
+        def work(found: LivePlant) -> tuple[StoredStep, None]:
+            self.worker.owners.pinned.discard(plant)
+            return StoredStep(plant, checkpoint=found.checkpoint()), None
+
         self.check(plant)
-        await self._do(lambda: self.worker.release(plant), None, group=False, free=True)
+        with suppress(owners.Elsewhere):  # another one has it already
+            await self._do(work, plant)
 
     async def order(self, plant: str, text: str, who: str) -> list[Event]:
         """Obey an operator: 'acknowledge', 'shelve NAME 2h', 'unshelve NAME', 'normal' or 'restore'."""
