@@ -14,6 +14,7 @@ import pytest
 from eccaht import Problem, Simulator, UnknownShift, Watch, families, load_policy, load_watch, make_policy, policy_names
 from eccaht.base.codec import State, state_of
 from eccaht.base.files import read_archive, write_archive
+from eccaht.plants.front.rows import _VERSION as ROW_WATCH
 from eccaht.plants.model import load_model, model_file
 from eccaht.plants.watch import state as plant_state
 from eccaht.plants.watch.plant import PlantWatch
@@ -116,14 +117,14 @@ def test_watches_of_rows(tmp_path: Path) -> None:
     watch.update(rows[0], np.datetime64("2024-06-01", "us"))
     watch.session.report("caution", "made up", first)
     watch.session.operator.shelve(model.names[0], first)
-    path, names = tmp_path / "row-watch", model.names
+    path, names, version = tmp_path / "row-watch", model.names, ROW_WATCH
     watch.save(path)
-    sound = read_archive(path, "row-watch", 3, dict)
+    sound = read_archive(path, "row-watch", version, dict)
     assert sound["rows"]["intake"]["horizon"]["doubted"]
     load_watch(path).save(path)
-    assert same(read_archive(path, "row-watch", 3, dict), sound)
+    assert same(read_archive(path, "row-watch", version, dict), sound)
     for what, state in damages(watch, sound["rows"], {"columns": len(names)}):
-        assert not taken(load_watch, path, 3, sound | {"rows": state}), what
+        assert not taken(load_watch, path, version, sound | {"rows": state}), what
     for what, state in damages(watch.session, sound["session"]["session"], {"K": len(names)}):
         session = sound["session"] | {"session": state}
-        assert not taken(load_watch, path, 3, sound | {"session": session}), what
+        assert not taken(load_watch, path, version, sound | {"session": session}), what
