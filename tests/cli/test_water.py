@@ -23,7 +23,7 @@ def test_one_command_writes_everything_and_says_what_it_found(tmp_path: Path) ->
     names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
     assert names == {
         *("history.csv", "attacks.csv", "truth.json", "model.npz"),
-        *("summary.csv", "steps.csv", "delays.pdf", "delays.png"),
+        *("summary.csv", "delays.pdf", "delays.png"),
     }
 
 

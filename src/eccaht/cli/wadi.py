@@ -28,12 +28,12 @@ from eccaht.cli.output import (
 from eccaht.cli.real_data import chosen_policies, output_directory, show_delays
 from eccaht.plants import Model
 from eccaht.research.datasets.wadi import find_files, read_attacks
-from eccaht.research.experiments.localisation import group_entry, pooled, savings, steps_table, summary_table
+from eccaht.research.experiments.localisation import group_entry, pooled, savings, summary_table
 from eccaht.research.experiments.tables import save_table
 from eccaht.research.paper import wadi as experiment
 from eccaht.research.paper.wadi import Fig4a, Prepared, Timed, WadiSettings, attack_table, column_table, pipeline_table
 
-_FIG4A = ("fig4a.csv", "fig4a-steps.csv", "fig4a.pdf", "fig4a.png")
+_FIG4A = ("fig4a.csv", "fig4a.pdf", "fig4a.png")
 _FILES = ("columns.csv", "attacks.csv", *_FIG4A, "fig4b.csv", "fig4b.pdf", "fig4b.png")
 
 
@@ -96,7 +96,6 @@ def _save(place: Path, done: _Done) -> Iterator[Path]:
     yield save_table(column_table(done.model), place / "columns.csv")
     yield save_table(attack_table(done.prepared), place / "attacks.csv")
     yield save_table(summary_table(done.fig4a.records, known), place / "fig4a.csv")
-    yield save_table(steps_table(done.fig4a.records), place / "fig4a-steps.csv")
     counts = {label: f"{label}, n = {number}" for label, number in numbers.items()}
     records = {counts[label]: each for label, each in done.fig4a.records.items()}
     title = f"fig4a: WaDi, K = {len(done.model.names)}, windows until the attacked points are named"

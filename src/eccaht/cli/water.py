@@ -24,7 +24,7 @@ from eccaht.cli.output import (
 from eccaht.cli.real_data import chosen_policies, output_directory, show_delays
 from eccaht.research.datasets.water import check_step, load_wntr
 from eccaht.research.experiments import water as experiment
-from eccaht.research.experiments.localisation import arrival_times, group_entry, savings, steps_table, summary_table
+from eccaht.research.experiments.localisation import arrival_times, group_entry, savings, summary_table
 from eccaht.research.experiments.tables import save_table
 from eccaht.research.experiments.water import WaterOutcome, WaterSettings
 
@@ -34,7 +34,6 @@ _FILES = (
     "truth.json",
     "model.npz",
     "summary.csv",
-    "steps.csv",
     "delays.pdf",
     "delays.png",
 )
@@ -84,7 +83,6 @@ def _save(directory: Path, outcome: WaterOutcome, settings: WaterSettings) -> It
     title += f"attacked sensors lifted by {settings.shift:g} x interquartile range"
     yield from outcome.files  # written on the way
     yield save_table(summary_table(outcome.records, {}), directory / "summary.csv")
-    yield save_table(steps_table(outcome.records), directory / "steps.csv")
     yield from saving_figure(draw_delays(outcome.records, title=title, unit="windows"), directory / "delays")
 
 

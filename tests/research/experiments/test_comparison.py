@@ -188,14 +188,6 @@ def test_runs_that_never_get_there_are_censored() -> None:
     assert none.final_f1.mean == 0.5
 
 
-def test_the_table_has_one_row_for_each_policy_run_and_step() -> None:
-    table = records({"a": [[0, 1], [1, 2]], "b": [[2, 2], [0, 0]]}).table()
-    rows = list(zip(*(column.tolist() for column in table.values()), strict=True))
-    assert list(table) == ["policy", "run", "step", "hits"]
-    assert rows[:4] == [("a", 0, 1, 0), ("a", 0, 2, 1), ("a", 1, 1, 1), ("a", 1, 2, 2)]
-    assert rows[4:] == [("b", 0, 1, 2), ("b", 0, 2, 2), ("b", 1, 1, 0), ("b", 1, 2, 0)]
-
-
 # -- the picture ---------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,6 @@ from eccaht.research.experiments.localisation import (
     policy_of,
     pooled,
     savings,
-    steps_table,
     summary_table,
 )
 from eccaht.streams.covariance import Diagonal
@@ -141,16 +140,13 @@ def test_savings_are_paired_and_the_cut_off_count_at_the_horizon() -> None:
     assert savings(both_cut_off, seed=0)[0].more == Estimate(0.0, None)
 
 
-def test_tables_hold_every_group_method_and_step() -> None:
+def test_the_table_holds_every_group_and_method() -> None:
     groups = made_up()
     table = summary_table(groups, {"a": {"K": 5}, "b": {"K": 6}})
     assert table["group"].tolist() == ["a", "a", "b", "b"]
     assert table["K"].tolist() == [5, 5, 6, 6]
     assert table["for_good_mean"].tolist() == [1.5, 3.5, 3.5, 6.0]
     assert table["for_good_censored"].tolist() == [0, 0, 0, 2]
-    steps = steps_table(groups)
-    assert len(steps["hits"]) == 2 * 2 * 2 * 6
-    assert steps["hits"].sum() == sum(each.sum() for records in groups.values() for each in records.hits.values())
     row = summarise(groups["b"])[1]
     assert np.isnan(flat(row)["for_good_low"])
     assert as_entry(row)["for_good"] == {

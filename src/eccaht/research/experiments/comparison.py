@@ -16,7 +16,6 @@ from eccaht.base.arrays import Array, Index, as_count
 from eccaht.base.presentation.text import explained
 from eccaht.base.randomness import check_seed, rng_for
 from eccaht.base.statistics import Arrivals, Delay, Estimate, arrivals, delay, estimate, f1_score
-from eccaht.research.experiments.tables import Table
 from eccaht.research.experiments.workers import run_batches
 from eccaht.streams import Hits, Problem, Simulator, make_policy, stays_right, steps
 from eccaht.streams.policies.catalogue import BUILT_IN, find_entry
@@ -49,13 +48,6 @@ class Records:
     def arrivals(self, name: str) -> Arrivals:
         """Measurements to F1 >= 0.95 and F1 at the end, one value a run."""
         return arrivals(self.f1(name), TARGET)
-
-    def table(self) -> Table:
-        """One row for each policy, run and step."""
-        hits = np.stack(list(self.hits.values()))
-        policy, run, step = np.indices(hits.shape)
-        columns = {"policy": np.array(list(self.hits))[policy], "run": run, "step": step + 1, "hits": hits}
-        return {name: column.ravel() for name, column in columns.items()}
 
 
 def compare(

@@ -214,16 +214,6 @@ def flat(row: Row) -> dict[str, Any]:
     return entry | {"first_censored": row.first.censored, "for_good_censored": row.for_good.censored, "runs": runs}
 
 
-def steps_table(groups: Mapping[str, Records]) -> Table:
-    """Hits after every measurement of every run, one row each."""
-    tables = [
-        {"group": np.repeat(label, len(table["hits"])), **table}
-        for label, records in groups.items()
-        for table in [records.table()]
-    ]
-    return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
-
-
 def group_entry(records: Records) -> dict[str, Any]:
     saved = savings(arrival_times(records), seed=records.seed)
     return {
