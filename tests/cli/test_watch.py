@@ -61,9 +61,11 @@ def test_what_goes_wrong_is_reported_in_order(place: Path) -> None:
     course = [(event["event"], *event["sensors"]) for event in events]
     assert course == [
         ("alarm", "s1"),
+        ("changed", "s1"),
         ("over", "s1"),
         ("gap",),
         ("alarm", "s3"),
+        ("changed", "s3"),
         ("over", "s3"),
         ("silent", "s2"),
         ("speaking", "s2"),
@@ -72,7 +74,7 @@ def test_what_goes_wrong_is_reported_in_order(place: Path) -> None:
     onsets = [event["onset"] for event in events if event["event"] == "alarm"]
     assert onsets == [str(begun + first * np.timedelta64(5, "s")) for first, _ in FAULTS.values()]
     assert [event["count"] for event in events if event["event"] == "gap"] == [MISSING[1] - MISSING[0]]
-    assert events[5]["onset"] == str(begun + SILENT[1] * np.timedelta64(5, "s"))
+    assert events[7]["onset"] == str(begun + SILENT[1] * np.timedelta64(5, "s"))
     (size,) = events[0]["sizes"]
     assert 3.0 < size < 5.0
 
@@ -99,8 +101,8 @@ def test_orders_are_obeyed_as_they_come(place: Path) -> None:
         if session.windows == 98:
             break
     kinds = [event.event for event in events]
-    assert kinds[:3] == ["alarm", "acknowledged", "new-normal"]
-    assert sorted(kinds[3:]) == ["over", "shelved", "unshelved"]
+    assert kinds[:4] == ["alarm", "changed", "acknowledged", "new-normal"]
+    assert sorted(kinds[4:]) == ["over", "shelved", "unshelved"]
     assert events[kinds.index("over")].sensors == ("s1",)
     with pytest.raises(ValueError, match="was counted before"):
         session.take(next(windows.samples()), windows.clock)

@@ -170,7 +170,7 @@ def test_rows_give_the_events_of_the_shell(
     watch = written["model"].watch()
     found = [event for row in rows_of(plant) for event in watch.update(row, row["time"])] + watch.finish()
     assert [(event.event, event.time, event.named) for event in found] == printed
-    assert watch.state == "alarm"
+    assert watch.state == "changed"
 
 
 # -- data ------------------------------------------------------------------------------------------------

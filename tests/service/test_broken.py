@@ -54,7 +54,7 @@ def test_a_damaged_state_is_built_anew_from_the_windows(store: Store) -> None:
             await engine.stop()
         return found
 
-    assert asyncio.run(run()) == [("alarm", 59), ("alarm", 69)]
+    assert asyncio.run(run()) == [("changed", 59), ("changed", 69)]
     ((_, text),) = events(store, "caution")
     assert "built anew from 49 windows" in text
     assert alerts(store) == ["alarm", "caution"]

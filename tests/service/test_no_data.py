@@ -87,7 +87,7 @@ def test_a_row_from_the_future_blinds_no_plant(store: Store, when: str) -> None:
 
     view = asyncio.run(run())
     assert (view.late, view.held, view.no_data, view.windows) == (0, 1, None, 299)
-    assert view.state == "alarm"
+    assert view.state == "changed"
     (alarm,) = events(store, "alarm")
     assert "b (" in alarm[1]
 

@@ -133,7 +133,7 @@ def test_what_a_service_shows_of_others_plants_follows_them(shared: Store) -> No
                 await delivered(first, 0, 50)
                 await comes(lambda: second.view("p").windows == first.view("p").windows)
                 shown = b"".join([await anext(messages) for _ in range(2)])
-            assert second.view("p").state == first.view("p").state == "alarm"
+            assert second.view("p").state == first.view("p").state == "changed"
             assert b"event: window" in shown
 
     asyncio.run(run())

@@ -137,7 +137,7 @@ class Incident:
 
     began, began_interval: its first window, with 95 % by the evidence. ended: the first window after it, None if it
     goes on. These are times even where rows have none: users read `onset`, `onset_interval` and `end`, which are
-    numbers of rows then. changed: whether it ended because its deviation lasts as a change.
+    numbers of rows then. changed: whether it goes on as a change that lasts.
     sensors: all of them, the named ones first, then the others by evidence.
     evidence: the largest value of a detector in its windows, in nats above the threshold of an alarm.
     weight: how rare the readings of the named sensors are, beyond what is usual, summed over its windows: by which

@@ -57,7 +57,7 @@ class IncidentDocument(TypedDict):
     onset: Annotated[Moment, "start of the first wrong window"]
     onset_interval: Annotated[list[str] | None, "95 % interval of the onset"]
     end: Annotated[Moment, "first window after it; null while it goes on"]
-    changed: Annotated[bool, "did it end as a small change that lasts?"]
+    changed: Annotated[bool, "does it go on as a change that lasts?"]
     named: Annotated[list[SensorDocument], "the wrong sensors, the most suspect first"]
     kinds: Annotated[list[str], "kinds of fault, in the order of `named`"]
     runner_up: Annotated[Any, "the most suspect sensor that is not named"]

@@ -35,13 +35,10 @@ class Tuning:
 
     # alarms
     alarm_hold_windows: int = 4  # an alarm outlives its last passing window by so many; shorter splits incidents
-    small_deviation: float = 0.5  # spreads; deviations below it hold an alarm for at most small_alarm_windows
-    small_alarm_windows: int = 32  # a small deviation that lasts is a change: longer alarms tell nothing new
-    range_alarm_windows: int = 1000  # a sensor out of range for longer is known by then
+    change_windows: int = 12  # an alarm whose last so many windows are normal about their mean is a change that lasts
+    steady_share: float = 0.75  # of these windows; a fault that goes on growing has fewer
     range_windows: int = 4  # so many windows beyond the range,
     range_of_windows: int = 8  # of so many, make a sensor out of range; a single wild reading does not
-    escalation_after_windows: int = 16  # an alarm that is younger still grows by itself
-    escalation_factor: float = 1.5  # a value so many times the largest so far is another incident
     standstill_factor: float = 2.0  # a sensor is stuck or silent beyond so many times its longest such time,
     most_standstill_factor: float = 8.0  # growing up to here for one that often comes to rest
     least_standstill_windows: int = 4  # rounded readings repeat by chance for fewer

@@ -135,7 +135,11 @@ def test_stuck_and_silent_sensors_are_named_as_such_with_the_dates_of_their_stan
     values[ONSET:END, 0], values[200:210, 4] = values[ONSET, 0], np.nan
     answer = investigate_incident(model, model.prepare(frame_of(values).fill_nan(None)))
     found = {each.named: (each.kinds, minute(each.onset), minute(each.end)) for each in answer.incidents}
-    assert found == {("S0",): (("stuck",), ONSET, END), ("S4",): (("silent",), 200, 210)}
+    kinds, onset, end = found.pop(("S0",))  # which the others contradict after some windows
+    assert kinds == ("stuck",)
+    assert ONSET <= onset < ONSET + 8
+    assert end == END
+    assert found == {("S4",): (("silent",), 200, 210)}
 
 
 def test_a_sensor_without_readings_is_silent_and_no_part_of_a_fault_beside_it(model: Model) -> None:

@@ -30,7 +30,7 @@ def test_residuals_are_those_of_an_explicit_regression(normal: Normal) -> None:
         assert_allclose(normal.unit[k], np.sqrt(left))
 
 
-def test_the_distance_is_that_of_what_the_window_before_leaves_open(normal: Normal) -> None:
+def test_distances_are_those_of_the_window_and_of_what_the_one_before_leaves_open(normal: Normal) -> None:
     covariance = np.linalg.inv(normal.precision)
     now, cross, before = covariance[:5, :5], covariance[:5, 5:], covariance[5:, 5:]
     x = quiet(5, 20, seed=4)
@@ -38,7 +38,10 @@ def test_the_distance_is_that_of_what_the_window_before_leaves_open(normal: Norm
     left = z - z_before @ np.linalg.solve(before, cross.T)
     open_ = now - cross @ np.linalg.solve(before, cross.T)
     expected = np.sqrt(np.einsum("tk,tk->t", left @ np.linalg.inv(open_), left))
-    assert_allclose(normal.residuals(x[1:], x[:-1]).distance, expected, rtol=1e-9)
+    shown = normal.residuals(x[1:], x[:-1])
+    assert_allclose(np.linalg.norm(shown.innovation, axis=1), expected, rtol=1e-9)
+    alone = np.sqrt(np.einsum("tk,tk->t", z @ np.linalg.inv(now), z))
+    assert_allclose(np.linalg.norm(shown.departure, axis=1), alone, rtol=1e-9)
 
 
 def test_residuals_of_normal_windows_have_unit_variance(normal: Normal) -> None:
@@ -56,7 +59,8 @@ def test_a_silent_sensor_leaves_the_residuals_of_the_others_without_it(normal: N
     # both have the same numerator and differ by the unit: what is left open given sensor 2, and without it
     units = normal.of(chosen).unit / normal.unit[chosen]
     assert_allclose(shown.r[:, chosen] * units, alone.r, atol=1e-9)
-    assert_allclose(shown.distance, alone.distance, rtol=0.01)
+    mine, other = (np.linalg.norm(each.innovation, axis=1) for each in (shown, alone))
+    assert_allclose(mine, other, rtol=0.01)
     assert_allclose(shown.r[:, 2], 0.0, atol=1e-9)
 
 

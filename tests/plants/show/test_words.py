@@ -150,7 +150,6 @@ def test_the_headline_names_the_sensors_and_is_as_sure_as_the_answer() -> None:
     end = START + 160 * MINUTE
     assert "was wrong" in headline(answer_of(("step",), ended=end))
     assert "until 09:40" in headline(answer_of(("step",), ended=end))
-    assert "has changed" in headline(answer_of(("step",), ended=end, changed=True))
 
 
 def test_what_is_not_known_is_never_said_to_be_nothing() -> None:

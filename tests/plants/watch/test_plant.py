@@ -31,7 +31,7 @@ def test_a_step_of_one_sensor_is_named_with_its_onset() -> None:
     assert ONSET <= alarms[0].time <= ONSET + 5
     assert alarms[0].onset == ONSET
     assert alarms[0].decision[0] == 3
-    assert watch.state == "alarm"
+    assert watch.state == "changed"
     assert watch.alarm is not None
     assert watch.alarm.decision.tolist() == [3]
     assert watch.alarm.kinds == ("step",)

@@ -36,9 +36,9 @@ def test_a_plant_is_reported_by_the_same_events(tmp_path: Path) -> None:
     session = Session(PlantWatch(model))
     events = taken(session, values)
     reported = [(event.event, event.sensors, event.onset) for event in events]
-    assert [event for event, *_ in reported] == ["alarm", "over", "silent", "speaking"]
-    assert [sensors for _, sensors, _ in reported] == [("c1",), ("c1",), ("c3",), ("c3",)]
-    assert reported[2][2] == model.clock.exact(START + 250 * np.timedelta64(round(model.seconds * 1e6), "us"))
+    assert [event for event, *_ in reported] == ["alarm", "changed", "over", "silent", "speaking"]
+    assert [sensors for _, sensors, _ in reported] == [("c1",), ("c1",), ("c1",), ("c3",), ("c3",)]
+    assert reported[3][2] == model.clock.exact(START + 250 * np.timedelta64(round(model.seconds * 1e6), "us"))
     assert events[0].sizes[0] == pytest.approx(8.0 * model.scale[0], rel=0.3)
     session.save(tmp_path / "state")
     loaded = Session.load(tmp_path / "state", model)

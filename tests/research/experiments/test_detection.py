@@ -309,7 +309,7 @@ def test_alarms_of_windows_are_alarms_of_their_rows() -> None:
     assert ours.every == pytest.approx(5000 / 3)
     new.rows[1200:1320, 1] += 8.0 + rng.standard_normal(120)
     alarms = ours(new)
-    assert alarms.on[1200:1320].all()
+    assert alarms.flagged[1200:1320].all()
     assert 1200 in alarms.begins
     assert (alarms.begins % 3 == 0).all()
     assert (ours.identify(new)[1], ours.ranked(new, 1200, 1320)[0]) == (1200, "flow")

@@ -19,9 +19,9 @@ from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.active import ReadingPlan, budget_of, planned
 from eccaht.plants.watch.events import Event
-from eccaht.plants.watch.plant import PlantWatch
+from eccaht.plants.watch.plant import PlantWatch, State
 from eccaht.plants.watch.session import Session, false_alarm_every, rate_line
-from eccaht.streams import Alarm, State
+from eccaht.streams import Alarm
 
 _KIND, _VERSION = "row-watch", 4
 
@@ -46,7 +46,7 @@ class RowWatch:
 
     @property
     def state(self) -> State:
-        """Where it stands: "quiet", "suspicious" or "alarm"."""
+        """Where it stands: "quiet", "suspicious", "changed" or "alarm"."""
         return self.session.watch.state
 
     @property

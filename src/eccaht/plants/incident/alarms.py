@@ -2,16 +2,21 @@
 
 `Engine.step` compares each window with what the sensors and the window before say it should be (`model.normal`), and
 the detectors with their thresholds; `Engine._decide_alarms` begins and ends alarms. An alarm is on while a detector
-passes, and a few windows longer. A small deviation raises an alarm but holds it only for a while: what lasts longer is
-a change that the other sensors hardly contradict, reported once. A sensor that is out of range, beyond the history by
-as much as the history's whole range, raises an alarm by itself; it is set aside, so that the others are judged without
-it. So is a sensor that is stuck; a silent one bears no evidence anyway. `Tuning` has the numbers.
+passes, and a few windows longer.
 
-State is a few numbers for each sensor; a window costs two products with K x K matrices.
+A deviation that lasts and is steady is a change: its alarm ends, and from then on windows are judged about its level
+too. Only what is far from normal and far from the level of the change raises an alarm again; where windows are normal
+again for as long, the change is over.
+
+A sensor that is out of range, beyond the history by as much as the history's whole range, or stuck is set aside, so
+that the others are judged without it; a silent one bears no evidence anyway. `Tuning` has the numbers.
+
+State is a few numbers for each sensor; a window costs a product with a 2K x 3K matrix.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,8 +41,9 @@ class WindowResult:
     """What the engine makes of one window of n plants.
 
     r, e: residuals and their rarities, (n, K). passed: the largest detector value beyond its threshold, in units in
-    which chance is e times as rare, (n,): 0 raises an alarm. began, ended, changed: plants whose alarm begins or is
-    over with this window, and those of the latter whose deviation lasts as a change, (n,). standing: sensors that are
+    which chance is e times as rare, (n,): 0 raises an alarm, but where a change lasts. began, ended, changed: plants
+    whose alarm begins or is over with this window, and those of the latter whose deviation lasts as a change, (n,).
+    standing: sensors that are
     stuck, silent or out of range, which are wrong by themselves, (3, n, K).
     """
 
@@ -61,11 +67,12 @@ class Engine:
         *(Field(name, ("N", "K"), low=-1e60, high=1e60) for name in ("repeats", "still", "silent", "ranged_for")),
         Field("_aside", ("N", "K"), bool),
         Field("_out", (TUNING.range_of_windows, "N", "K"), bool),
-        Field("_rings", (...,), low=-1e60, high=1e60, keyed=True),
-        *(Field(name, ("N",), bool) for name in ("on", "settled")),
-        *(Field(name, ("N",), int) for name in ("count", "_passed_ago", "_large_ago", "_small_for", "_age")),
-        Field("_peak", ("N",), low=-1e60, high=1e60),
-        Field("_strengths", (TUNING.alarm_hold_windows, "N"), low=-1e60, high=1e60),
+        *(Field(name, (...,), low=-1e60, high=1e60, keyed=True) for name in ("_rings", "_rings_about")),
+        Field("_level", ("N", "deviations"), low=-1e60, high=1e60),
+        Field("_level_windows", ("N",), low=1.0, high=1e60),
+        Field("_recent", (TUNING.change_windows, "N", "deviations"), low=-1e60, high=1e60),
+        *(Field(name, ("N",), bool) for name in ("on", "settled", "_left")),
+        *(Field(name, ("N",), int) for name in ("count", "_passed_ago", "_normal_for", "_lasted")),
     )
 
     def __init__(self, normal: Normal, every: float, plants: int = 1, gaps: Array | None = None) -> None:
@@ -78,10 +85,12 @@ class Engine:
             TUNING.standstill_factor * (np.zeros(K) if gaps is None else gaps), TUNING.least_silence_windows
         )
         self._columns = detectors.columns(K)
-        self._large, self._less = self._large_deviations()
         self.before = np.full((N, K), np.nan)  # the last window, in spreads
         self._aside = np.zeros((N, K), dtype=bool)  # and what of it was not judged
-        self._rings = self._empty_rings()
+        self._rings, self._rings_about = self._empty_rings(), self._empty_rings()
+        self._level = np.zeros((N, 3 * K))  # of what windows show, where a change lasts,
+        self._level_windows = np.ones(N)  # and the windows that it is the mean of
+        self._recent = np.zeros((TUNING.change_windows, N, 3 * K))  # what they show
         self._out = np.zeros((TUNING.range_of_windows, N, K), dtype=bool)
         self.value = np.full((N, K), np.nan)  # the last reading
         self.repeats, self.silent = np.zeros((N, K)), np.zeros((N, K))
@@ -89,10 +98,11 @@ class Engine:
         self.still = np.tile(self._usual_still, (N, 1))  # windows for which each sensor may repeat a value
         self.ranged_for = np.zeros((N, K))  # windows for which each sensor has been out of range
         self.count = np.zeros(N, dtype=np.int64)  # windows so far
-        self.on, self.settled = np.zeros(N, dtype=bool), np.zeros(N, dtype=bool)
-        self._passed_ago, self._large_ago, self._small_for = (np.full(N, 1 << 30) for _ in range(3))
-        self._age, self._peak = np.zeros(N, dtype=np.int64), np.zeros(N)
-        self._strengths = np.zeros((TUNING.alarm_hold_windows, N))
+        self.on, self.settled = np.zeros(N, dtype=bool), np.zeros(N, dtype=bool)  # settled: a change lasts
+        self._left = np.zeros(N, dtype=bool)  # the level of the change
+        self._passed_ago = np.full(N, 1 << 30)
+        self._normal_for = np.full(N, 1 << 30)
+        self._lasted = np.zeros(N, dtype=np.int64)
         self._far = normal.tails.base + 10.0  # rarity of a sensor that is stuck
 
     # -- one window ----------------------------------------------------------------------------------
@@ -104,26 +114,44 @@ class Engine:
         aside = stuck | ranged
         raw, raw_before, was = (x - self.normal.centre) / self.normal.scale, self.before[n], self._aside[n]
         self.before[n], self._aside[n] = raw, aside
-        z, before = clipped(raw), clipped(raw_before)
-        any_aside = bool(aside.any() or was.any())
-        if any_aside:
-            shown = self.normal.residuals_of(np.where(aside, np.nan, z), np.where(was, np.nan, before))
-        else:
-            shown = self.normal.residuals_of(z, before)
-        beyond = self._beyond(raw - z, raw_before - before)
-        if beyond is not None:
-            shown = shown._replace(r=shown.r + np.where(aside | was, 0.0, beyond))
-        values, by_large, e = self._values(shown, n)
-        passed = ((values - self.limits) / self.excess).max(axis=1)  # above 0: a detector is beyond its threshold
-        large = np.asarray((by_large > self.limits).any(axis=1))
-        began, ended, changed = self._decide_alarms(passed > 0.0, large, (values / self.limits).max(axis=1), n)
+        shown, r = self._shown(raw, raw_before, stuck, aside, was)
+        about = self._about_levels(shown, n)
+        left = (about > 0.0) & self.settled[n]
+        leaves = left & ~self._left[n]
+        self._left[n] = left
+        if leaves.any():  # its window before shows the change: it is judged as the first one
+            shown, r = self._shown(raw, np.where(leaves[:, None], np.nan, raw_before), stuck, aside, was)
+            self._forget(n[leaves], (self._rings,))
+        values, e = self._values(shown, n, self._rings, np.inf)
+        passed = self._passed(values)
+        self._normal_for[n] = normal_for = np.where(passed > 0.0, 0, self._normal_for[n] + 1)
+        self.settled[n] &= normal_for < TUNING.change_windows
+        began, ended, changed = self._decide_alarms(np.minimum(passed, about) > 0.0, n)
         self.count[n] += 1
-        r = shown.r
-        if any_aside:  # what is set aside is shown all the same
-            whole = self.normal.residuals_of(z, before).r
-            r = np.where(aside, whole if beyond is None else whole + beyond, r)
+        if aside.any() or was.any():
             e = np.where(stuck, self._far, self.normal.tails(r))
         return WindowResult(r, e, passed, began, ended, changed, self.standing[:, n])
+
+    def _shown(self, raw: Array, raw_before: Array, stuck: Mask, aside: Mask, was: Mask) -> tuple[Residuals, Array]:
+        """What windows show without the sensors that are set aside, now and before, and residuals of all sensors.
+
+        The departure of a window is with those that are out of range, which nothing else judges.
+        """
+        z, before = clipped(raw), clipped(raw_before)
+        shown = self.normal.residuals_of(z, before)
+        r, beyond = shown.r, self._beyond(raw - z, raw_before - before)
+        if beyond is not None:
+            r = r + beyond
+        if aside.any() or was.any():
+            departure = self.normal.residuals_of(np.where(stuck, np.nan, z), before).departure
+            others = self.normal.residuals_of(np.where(aside, np.nan, z), np.where(was, np.nan, before))
+            of_others = others.r if beyond is None else others.r + np.where(aside | was, 0.0, beyond)
+            return others._replace(r=of_others, departure=departure), np.where(aside, r, of_others)
+        return shown._replace(r=r), r
+
+    def _passed(self, values: Array) -> Array:
+        """The largest of the detectors, (n, D), beyond its threshold; above 0 it raises an alarm."""
+        return np.asarray(((values - self.limits) / self.excess).max(axis=1))
 
     def _beyond(self, now: Array, before: Array) -> Array | None:
         """What deviations that are too far to judge relations by add to a sensor's own residual, (n, K)."""
@@ -154,106 +182,112 @@ class Engine:
         for lasted in (self.repeats, self.silent, self.ranged_for):
             lasted[:, places] = 0
 
-    def _forget(self, n: Index | slice) -> None:
-        """The windows so far no longer count."""
-        for ring in self._rings.values():
-            ring[:, :, n] = 0.0
+    def end_alarms(self) -> None:
+        """With the next window alarms are over, unless it raises one, and so are changes."""
+        self.settled[:], self._passed_ago[:], self._lasted[:] = False, TUNING.alarm_hold_windows, 0
+
+    def _forget(self, n: Index | slice | int, rings: Iterable[dict[str, Array]] = ()) -> None:
+        """The windows so far no longer count, in these rings or in all."""
+        for some in rings or (self._rings, self._rings_about):
+            for ring in some.values():
+                ring[:, n] = 0.0
 
     def _empty_rings(self) -> dict[str, Array]:
-        """The last windows of quantities that are sums, and the last rarities of detectors that are means.
-
-        Rarities by sensor are kept twice: as they are, and by large deviations alone.
-        """
+        """The last windows of quantities that are sums, and the last rarities of detectors that are means."""
         N, K = self.before.shape
         rings = {}
         for place, quantity in enumerate(self._columns):
             if quantity.windows > 1:
-                rings[f"sum_{place}"] = np.zeros((1, quantity.windows, N, quantity.width(K)))
+                rings[f"sum_{place}"] = np.zeros((quantity.windows, N, quantity.width(K)))
         for place, detector in enumerate(detectors.ALARM_DETECTORS):
             if detector.mean_windows > 1:
-                kept = (1 + detector.quantity.by_sensor, detector.mean_windows, N, detector.quantity.width(K))
-                rings[f"mean_{place}"] = np.zeros(kept)
+                rings[f"mean_{place}"] = np.zeros((detector.mean_windows, N, detector.quantity.width(K)))
         return rings
 
-    def _sum_in(self, ring: Array, rows: Array, n: Index) -> Array:
-        """Put rows of this window, (m, n, C), into a ring, and return the sums of those that it holds."""
-        ring[:, self.count[n] % ring.shape[1], n] = rows
-        return np.asarray(ring[:, :, n].sum(axis=1))
+    def _sum_in(self, ring: Array, row: Array, n: Index) -> Array:
+        """Put what this window adds, (n, C), into a ring, and return the sums of all that it holds."""
+        ring[self.count[n] % len(ring), n] = row
+        return np.asarray(ring[:, n].sum(axis=0))
 
-    def _large_deviations(self) -> tuple[Array, Array]:
-        """The sizes of quantities beyond which deviations are large, and what their rarities lose, (C,) each.
+    def _values(
+        self, shown: Residuals, n: Index, rings: dict[str, Array], level_windows: Array | float
+    ) -> tuple[Array, Array]:
+        """The detectors, (n, D), and rarities of residuals, (n, K), about a level that is the mean of so many windows.
 
-        Smaller deviations count at most as one in a hundred, and larger ones from there on.
+        That mean has noise of its own, which a sum over m windows takes up m times.
         """
-        rarity = self.normal.rarity
-        size = np.full(len(rarity.edge), np.inf)
-        for quantity, place in self._columns.items():
-            if quantity.by_sensor:
-                size[place] = np.maximum(rarity.edge[place], quantity.size(TUNING.small_deviation, self.normal.unit))
-        return size, rarity.shape * np.log(size / rarity.edge)
-
-    def _values(self, shown: Residuals, n: Index) -> tuple[Array, Array, Array]:
-        """The detectors, (n, D), the same by large deviations alone, (n, D), and rarities of residuals, (n, K)."""
-        rarity, sizes = self.normal.rarity, []
+        sizes = []
         for place, quantity in enumerate(self._columns):
             size = quantity.value(shown)
             if quantity.windows > 1:
-                size = self._sum_in(self._rings[f"sum_{place}"], size[None], n)[0] / np.sqrt(quantity.windows)
-            sizes.append(size)
-        size = np.concatenate(sizes, axis=1)
-        e = rarity(size)
-        large = np.where(np.abs(size) > self._large, e - self._less, np.minimum(e, rarity.base))
-        values, by_large = np.empty((len(n), len(self.limits))), np.full((len(n), len(self.limits)), -np.inf)
+                size = self._sum_in(rings[f"sum_{place}"], size, n) / np.sqrt(quantity.windows)
+            sizes.append(size / np.sqrt(1.0 + quantity.windows / level_windows))
+        e = self.normal.rarity(np.concatenate(sizes, axis=1))
+        values = np.empty((len(n), len(self.limits)))
         for d, detector in enumerate(detectors.ALARM_DETECTORS):
-            columns = self._columns[detector.quantity]
-            found = [e[:, columns], large[:, columns]] if detector.quantity.by_sensor else [e[:, columns]]
+            found = e[:, self._columns[detector.quantity]]
             if detector.mean_windows > 1:
-                sums = self._sum_in(self._rings[f"mean_{d}"], np.stack(found), n)
-                found = list(sums / detector.mean_windows)
-            for result, each in zip((values, by_large), found, strict=False):
-                result[:, d] = each.max(axis=1)
-        return values, by_large, e[:, self._columns[detectors.RESIDUAL]]
+                found = self._sum_in(rings[f"mean_{d}"], found, n) / detector.mean_windows
+            values[:, d] = found.max(axis=1)
+        return values, e[:, self._columns[detectors.RESIDUAL]]
 
-    def _decide_alarms(self, passing: Mask, large: Mask, strength: Array, n: Index) -> tuple[Mask, Mask, Mask]:
-        """Begin and end alarms, by detectors and by sensors out of range; return began, ended and changed, (n,) each.
+    # -- changes that last ---------------------------------------------------------------------------
 
-        passing, large: plants of which a detector passes, and one that counts large deviations alone, (n,).
-        strength: the largest value of a detector, in units of its threshold, (n,).
+    def _about_levels(self, shown: Residuals, n: Index) -> Array:
+        """How far windows are beyond a threshold about the level of a change, (n,).
+
+        Infinitely far where no change lasts. The level is the mean of the windows that are normal about it.
         """
-        self._passed_ago[n] = passed_ago = np.where(passing, 0, self._passed_ago[n] + 1)
-        self._large_ago[n] = large_ago = np.where(large, 0, self._large_ago[n] + 1)
-        ranged_for = self.ranged_for[n]
-        ranged = ((ranged_for > 0) & (ranged_for <= TUNING.range_alarm_windows)).any(axis=1)
-        still_passing = passed_ago < TUNING.alarm_hold_windows
-        still_large = (large_ago < TUNING.alarm_hold_windows) | ranged
-        settled = self.settled[n] & still_passing
-        now = still_large | (still_passing & ~settled)
-        was = self.on[n]
-        began = now & ~was
-        self._small_for[n] = small_for = np.where(began | still_large, 0, self._small_for[n] + 1)
-        changed = now & ~still_large & (small_for >= TUNING.small_alarm_windows)
-        now &= ~changed
-        self.settled[n], self.on[n] = settled | changed, now
-        began, ended = began & now, was & ~now
-        if ended.any():  # reset the running means, so that the recovery raises no alarm
-            self._forget(n[ended])
-        again = self._escalated(strength, began, n)
-        return began | again, ended | again, changed
+        row, found = np.concatenate(shown, axis=1), np.full(len(n), np.inf)
+        self._recent[self.count[n] % TUNING.change_windows, n] = row
+        here = self.settled[n]
+        if here.any():
+            some = n[here]
+            about, windows = row[here] - self._level[some], self._level_windows[some]
+            values, _ = self._values(Residuals.of(about), some, self._rings_about, windows[:, None])
+            found[here] = self._passed(values)
+            usual = found[here] <= 0.0
+            self._level_windows[some] = windows = windows + (usual & (windows < TUNING.level_windows))
+            self._level[some] += np.where(usual[:, None], about / windows[:, None], 0.0)
+        return found
 
-    def _escalated(self, strength: Array, began: Mask, n: Index) -> Mask:
-        """Find alarms in which another, larger incident begins: it is far above all that the alarm has shown before."""
-        at, on = self.count[n] % TUNING.alarm_hold_windows, self.on[n]
-        leaving = self._strengths[at, n]
-        self._strengths[at, n] = strength
-        age = np.where(began | ~on, 0, self._age[n] + 1)
-        self._peak[n] = peak = np.where(age < TUNING.alarm_hold_windows, 0.0, np.maximum(self._peak[n], leaving))
-        again = (
-            on
-            & (age >= TUNING.escalation_after_windows)
-            & (strength > TUNING.escalation_factor * np.maximum(peak, 1.0))
-        )
-        self._age[n] = np.where(again, 0, age)
-        return np.asarray(again)
+    def _settle(self, n: int) -> bool:
+        """Take the mean of the last windows of a plant for its level, if most of them are normal about it."""
+        last = np.roll(self._recent[:, n], -int((self.count[n] + 1) % TUNING.change_windows), axis=0)
+        level = last.mean(axis=0)
+        about = Residuals.of(last - level)
+        rarities = {
+            quantity: self.normal.rarity.of_columns(place)(quantity.of_history(about))
+            for quantity, place in self._columns.items()
+        }
+        if (self._passed(detectors.values_of(rarities)) <= 0.0).mean() < TUNING.steady_share:
+            return False
+        self._level[n], self._level_windows[n] = level, len(last)
+        self._forget(n, (self._rings_about,))
+        return True
+
+    # -- alarms --------------------------------------------------------------------------------------
+
+    def _decide_alarms(self, passing: Mask, n: Index) -> tuple[Mask, Mask, Mask]:
+        """Begin and end alarms, (n,): plants of which a detector passes; return began, ended and changed, (n,) each."""
+        passed_ago = np.where(passing, 0, self._passed_ago[n] + 1)
+        now, was = passed_ago < TUNING.alarm_hold_windows, self.on[n]
+        begins = now & ~was
+        # alarms that follow each other closely are one that flickers
+        lasted = np.where(now | (self._normal_for[n] < TUNING.change_windows), self._lasted[n] + 1, 0)
+        long_enough = (lasted >= TUNING.change_windows) & (begins | (lasted % TUNING.change_windows == 0))
+        changed = np.zeros(len(n), dtype=bool)
+        for place in np.flatnonzero(now & long_enough).tolist():
+            changed[place] = self._settle(n[place])
+        now &= ~changed
+        self._passed_ago[n] = np.where(changed, TUNING.alarm_hold_windows, passed_ago)
+        self._lasted[n], self.on[n] = np.where(changed, 0, lasted), now
+        self.settled[n] |= changed
+        began, ended = begins & now, was & ~now
+        changed &= was
+        if (over := ended & ~changed).any():  # reset the running means, so that the recovery raises no alarm
+            self._forget(n[over])
+        return began, ended, changed
 
     # -- standstill, silence, range ------------------------------------------------------------------
 
@@ -294,7 +328,9 @@ class Engine:
 
     def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
         shapes = {name: ring.shape for name, ring in self._empty_rings().items()}
-        if self.before.shape[1] != self.normal.size or {k: r.shape for k, r in self._rings.items()} != shapes:
+        rings = (self._rings, self._rings_about)
+        fits = all({name: ring.shape for name, ring in some.items()} == shapes for some in rings)
+        if not fits or self.before.shape[1] != self.normal.size or self._level.shape[1] != 3 * self.normal.size:
             raise ValueError("its state is damaged: it is of other detectors or sensors")
 
 
@@ -316,19 +352,20 @@ class Run(Record):
     """A recording that has gone through the engine.
 
     passed: the detectors beyond their thresholds, (T,). standing: sensors that were stuck, silent or out of range,
-    (3, T, K). alarms: the windows with which each began and was over, None if it goes on, and whether it lasts as a
-    change.
+    (3, T, K). lasts: whether what an alarm began with lasts as a change, (T,). alarms: the windows with which each
+    began and was over, None if it goes on, and whether it lasted as a change then.
     """
 
     passed: Array
     standing: Mask
+    lasts: Mask
     alarms: list[tuple[int, int | None, bool]] = field(default_factory=list)
 
     def until(self, stop: int) -> Run:
         """The same of the windows before `stop` alone."""
         alarms = [(a, None if b is None or b >= stop else b, c) for a, b, c in self.alarms if a < stop]
         values, r, e = self.values[:stop], self.r[:stop], self.e[:stop]
-        return Run(values, values.copy(), r, e, self.passed[:stop], self.standing[:, :stop], alarms)
+        return Run(values, values.copy(), r, e, self.passed[:stop], self.standing[:, :stop], self.lasts[:stop], alarms)
 
 
 def run_engine(
@@ -342,16 +379,16 @@ def run_engine(
 def runs_of(engine: Engine, values: Array, missing: Index) -> list[Run]:
     """Run the engine of N plants over their windows, (T, N, K); missing: windows before each, (T, N)."""
     r, e, passed = np.zeros(values.shape), np.zeros(values.shape), np.zeros(values.shape[:2])
-    standing = np.zeros((3, *values.shape), dtype=bool)
+    standing, lasts = np.zeros((3, *values.shape), dtype=bool), np.zeros(values.shape[:2], dtype=bool)
     runs = [
-        Run(values[:, n], values[:, n].copy(), r[:, n], e[:, n], passed[:, n], standing[:, :, n])
+        Run(values[:, n], values[:, n].copy(), r[:, n], e[:, n], passed[:, n], standing[:, :, n], lasts[:, n])
         for n in range(values.shape[1])
     ]
     for t in range(len(values)):
         engine.gaps(missing[t], np.arange(len(runs)))
         shown = engine.step(values[t])
         r[t], e[t], passed[t] = shown.r, shown.e, shown.passed
-        standing[:, t] = shown.standing
+        standing[:, t], lasts[t] = shown.standing, engine.settled
         for n in np.flatnonzero(shown.ended).tolist():
             runs[n].alarms[-1] = (runs[n].alarms[-1][0], t, bool(shown.changed[n]))
         for n in np.flatnonzero(shown.began).tolist():

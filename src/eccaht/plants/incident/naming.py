@@ -149,9 +149,13 @@ def incidents_of(normal: Normal, run: Run) -> list[DatedIncident]:
     later = [begun for begun, _, _ in run.alarms[1:]]
     found = []
     for (begun, over, changed), latest in zip(run.alarms, [*later, len(run.values)], strict=False):
-        dates, naming = name_alarm(normal, run, begun, over, partial(_standing, run), latest)
+        stop = over
+        if changed and over is not None:  # its deviation goes on as long as the change lasts
+            past = ~run.lasts[over:]
+            stop = over + int(past.argmax()) if past.any() else None
+        dates, naming = name_alarm(normal, run, begun, stop, partial(_standing, run), latest)
         wrong = _standing(run, dates.onset, _stop(run, dates))
-        found.append(_weighed(run, dates, naming, wrong, changed=changed))
+        found.append(_weighed(run, dates, naming, wrong, changed=changed and dates.end is None))
         run.usual[dates.onset : _stop(run, dates), list(naming.named)] = np.nan
     return _with_standing(normal, run, _joined(normal, run, found))
 

@@ -136,7 +136,10 @@ def quiet_of(judges: Sequence[Judge], every: float) -> Quiet:
 
 
 def _quiet(judge: Judge, every: float) -> tuple[list[int], int]:
-    """The windows with which alarms begin, and how many are in alarm; pieces run side by side, each after a lead."""
+    """The windows with which alarms begin, and how many are in alarm or in a change that lasts.
+
+    Pieces run side by side, each after a lead.
+    """
     T = len(judge.values)
     pieces = max(1, T // _PIECE)
     length = -(-T // pieces)
@@ -150,7 +153,7 @@ def _quiet(judge: Judge, every: float) -> tuple[list[int], int]:
         shown = engine.step(judge.values[rows], which)
         if t >= 0:
             begun += rows[shown.began].tolist()
-            on += int(engine.on[which].sum())
+            on += int((engine.on | engine.settled)[which].sum())
     return begun, on
 
 

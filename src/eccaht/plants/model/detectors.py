@@ -6,8 +6,8 @@ A detector makes one number of each window, in three steps:
 2. how rare as large a quantity is in the history (`Tails`), in nats; of several sensors the rarest counts;
 3. the mean of this rarity over some windows.
 
-Its threshold is the level that clusters of its values pass at the wanted rate in windows that no fit has seen
-(`Peaks`). To add a detector, add an entry to ALARM_DETECTORS.
+The largest of the detectors, each in units of its own highest values, has one threshold: the level that its clusters
+pass at the wanted rate in windows that no fit has seen (`Peaks`). To add a detector, add an entry to ALARM_DETECTORS.
 """
 
 from __future__ import annotations
@@ -28,15 +28,23 @@ POINTS = 32  # of the counted part of tails, evenly spaced from 0 to the edge
 _LEAST, _FARTHEST = 1e-9, 1e12  # of the edge of tails
 _RAREST = 100.0  # nats at the edge of tails
 _HIGHEST, _MOST_WINDOWS = 1e6, 1e12  # of peaks
-_STANDING = 2  # standstill and range are detectors too, which are counted by themselves
 
 
 class Residuals(NamedTuple):
-    """What windows show: residuals and what they are made of, (T, K) each, and distances, (T,)."""
+    """What windows show, (T, K) each; all of it is linear in the window and the one before.
 
-    z: Array
+    r: residuals of each sensor. innovation: what the window before does not explain, whitened. departure: the window
+    itself, whitened.
+    """
+
     r: Array
-    distance: Array
+    innovation: Array
+    departure: Array
+
+    @staticmethod
+    def of(deviations: Array) -> Residuals:
+        """From all three side by side, (T, 3K)."""
+        return Residuals(*np.split(deviations, 3, axis=1))
 
 
 @dataclass(frozen=True)
@@ -60,14 +68,14 @@ class Quantity:
         value = self.value(shown)
         return value if self.windows == 1 else np.sqrt(self.windows) * running_mean(value, self.windows)
 
-    def size(self, deviation: float, unit: Array) -> Array:
-        """What a deviation, in spreads of the sensor, adds to it, (K,); unit: of residuals, in spreads, (K,)."""
-        return np.asarray(deviation / unit * np.sqrt(self.windows))
+    def least_size(self, unit: Array) -> Array | float:
+        """What the least deviation that matters makes of it, (K,); unit: of residuals, in spreads, (K,)."""
+        return np.asarray(self.least / unit * np.sqrt(self.windows)) if self.by_sensor else 0.0
 
 
 @dataclass(frozen=True)
 class AlarmDetector:
-    """The mean rarity of a quantity over some windows; above its threshold it raises an alarm."""
+    """The mean rarity of a quantity over some windows."""
 
     name: str
     quantity: Quantity
@@ -75,13 +83,13 @@ class AlarmDetector:
 
     @property
     def least_excess(self) -> float:
-        """How much beyond a threshold is e times as rare, at least: a rarity is the -log of a share."""
+        """How much beyond a level is e times as rare, at least: a rarity is the -log of a share."""
         return 1.0 / self.mean_windows
 
     @property
     def apart(self) -> int:
-        """The windows that two clusters are apart, at least: twice as many as it adds up."""
-        return max(TUNING.cluster_gap_windows, 2 * self.quantity.windows)
+        """The windows that two clusters are apart, at least: as many as it adds up."""
+        return max(TUNING.cluster_gap_windows, self.quantity.windows)
 
 
 def _residuals(shown: Residuals) -> Array:
@@ -89,19 +97,28 @@ def _residuals(shown: Residuals) -> Array:
 
 
 def _distances(shown: Residuals) -> Array:
-    return shown.distance[:, None]
+    return _norm(shown.innovation)
+
+
+def _departures(shown: Residuals) -> Array:
+    return _norm(shown.departure)
+
+
+def _norm(whitened: Array) -> Array:
+    return np.sqrt(np.einsum("tk,tk->t", whitened, whitened))[:, None]
 
 
 RESIDUAL = Quantity(_residuals, by_sensor=True, least=TUNING.negligible_deviation)
 DRIFT = Quantity(_residuals, by_sensor=True, windows=TUNING.long_windows, least=TUNING.negligible_drift)
 DISTANCE = Quantity(_distances, by_sensor=False)
+DEPARTURE = Quantity(_departures, by_sensor=False)
 
 ALARM_DETECTORS: tuple[AlarmDetector, ...] = (
     AlarmDetector("rarest", RESIDUAL),
     AlarmDetector("rarest of 4", RESIDUAL, mean_windows=TUNING.short_windows),
     AlarmDetector("drift", DRIFT),
     AlarmDetector("distance", DISTANCE),
-    AlarmDetector("distance of 4", DISTANCE, mean_windows=TUNING.short_windows),
+    AlarmDetector("departure of 4", DEPARTURE, mean_windows=TUNING.short_windows),
 )
 
 
@@ -123,23 +140,26 @@ def columns_of(sensors: int, chosen: Index) -> Index:
     return np.concatenate(parts)
 
 
-def shares() -> int:
-    """The number of detectors, of each of which an equal share of the alarms may be false."""
-    return len(ALARM_DETECTORS) + _STANDING
-
-
 def counted(shown: Sequence[Residuals], unit: Array) -> tuple[Tails, Peaks]:
     """Count what is rare in parts of a history, each judged by a fit that has not seen it, and how high detectors rose.
 
-    unit: of residuals, in spreads, (K,).
+    What is rare in a part is counted on the others: a window that counts among those that it is compared with can never
+    be rarer than all of them, and new ones can. unit: of residuals, in spreads, (K,).
     """
-    sizes = {quantity: np.concatenate([quantity.of_history(part) for part in shown]) for quantity in columns(len(unit))}
-    tails = {
-        quantity: Tails.of(size, quantity.size(quantity.least, unit) if quantity.by_sensor else 0.0)
-        for quantity, size in sizes.items()
+    sizes = [{quantity: quantity.of_history(part) for quantity in columns(len(unit))} for part in shown]
+    values = []
+    for held, part in enumerate(sizes):
+        tails = _tails([other for place, other in enumerate(sizes) if place != held], unit)
+        values.append(values_of({quantity: tails[quantity](size) for quantity, size in part.items()}))
+    return Tails.joined(list(_tails(sizes, unit).values())), Peaks.of(np.concatenate(values))
+
+
+def _tails(parts: Sequence[Mapping[Quantity, Array]], unit: Array) -> dict[Quantity, Tails]:
+    """How rare the quantities of some parts of a history are."""
+    return {
+        quantity: Tails.of(np.concatenate([part[quantity] for part in parts]), quantity.least_size(unit))
+        for quantity in parts[0]
     }
-    rarities = {quantity: tails[quantity](size) for quantity, size in sizes.items()}
-    return Tails.joined(list(tails.values())), peaks_of(values_of(rarities))
 
 
 def values_of(rarities: Mapping[Quantity, Array]) -> Array:
@@ -150,13 +170,6 @@ def values_of(rarities: Mapping[Quantity, Array]) -> Array:
         mean = rarity if detector.mean_windows == 1 else running_mean(rarity, detector.mean_windows)
         values.append(mean.max(axis=1))
     return np.stack(values, axis=1)
-
-
-def peaks_of(values: Array) -> Peaks:
-    """The peaks of a history, from the values of the detectors, (T, D)."""
-    found = [clusters(column, each.apart) for column, each in zip(values.T, ALARM_DETECTORS, strict=True)]
-    fewest = min(map(len, found))
-    return Peaks(np.stack([peaks[:fewest] for peaks in found]), float(len(values)))
 
 
 def clusters(values: Array, apart: int) -> Array:
@@ -272,51 +285,74 @@ class Tails:
 
 @dataclass(frozen=True, eq=False)
 class Peaks:
-    """The highest value of each cluster in the history, by detector: what decides whether something is wrong.
+    """How high the detectors rose in windows that no fit had seen: what decides whether something is wrong.
 
-    The threshold of a detector is the level that clusters of its values pass at an equal share of the false-alarm rate
-    in windows that the fit has not seen; what no window of the history reached is extended exponentially. Standstill
-    and range take the other two shares: they are counted on the history by themselves.
+    Detectors rise together, so that a share of the rate for each would waste most of it. Each is measured by its own
+    highest clusters, as (value - usual) / excess; the largest of the detectors has one threshold.
 
-    heights: (D, M), decreasing. windows: that were looked at.
+    usual, excess: of each detector the level of its highest clusters, and how much beyond is e times as rare, (D,).
+    heights: of the clusters of the largest, decreasing, (M,). windows: that were looked at.
     """
 
+    usual: Array
+    excess: Array
     heights: Array
     windows: float
 
     FIELDS = (
-        Field("heights", ("detectors", "M"), low=0.0, high=_HIGHEST),
+        Field("usual", ("detectors",), low=0.0, high=_HIGHEST),
+        Field("excess", ("detectors",), low=_LEAST, high=_HIGHEST),
+        Field("heights", ("M",), low=-_HIGHEST, high=_HIGHEST),
         Field("windows", low=1.0, high=_MOST_WINDOWS),
     )
 
     def __post_init__(self) -> None:
         settle(self)
-        if len(self.heights) != len(ALARM_DETECTORS) or not self.heights.size:
+        if len(self.usual) != len(ALARM_DETECTORS) or not self.heights.size:
             count = len(ALARM_DETECTORS)
             raise ValueError(f"its peaks are of other detectors than these {count}: calibrate it again")
-        if (self.heights[:, :-1] < self.heights[:, 1:]).any():
+        if (self.heights[:-1] < self.heights[1:]).any():
             raise ValueError("its peaks must decrease")
+
+    @staticmethod
+    def of(values: Array) -> Peaks:
+        """The peaks of a history, from the values of the detectors in it, (T, D)."""
+        usual, excess = np.array(
+            [
+                highest(clusters(column, each.apart), each.least_excess)
+                for column, each in zip(values.T, ALARM_DETECTORS, strict=True)
+            ]
+        ).T
+        apart = max(each.apart for each in ALARM_DETECTORS)
+        return Peaks(usual, excess, clusters(((values - usual) / excess).max(axis=1), apart), float(len(values)))
 
     @staticmethod
     def none() -> Peaks:
         """Before anything was counted."""
-        return Peaks(np.zeros((len(ALARM_DETECTORS), 1)), 1.0)
+        return Peaks(np.zeros(len(ALARM_DETECTORS)), np.ones(len(ALARM_DETECTORS)), np.zeros(1), 1.0)
 
     def limits(self, every: float) -> tuple[Array, Array]:
         """Thresholds for one false alarm in `every` windows, and how much beyond is e times as rare, (D,)."""
-        wanted = self.windows / (every * shares())
-        found = [
-            level(heights, wanted, detector.least_excess)
-            for heights, detector in zip(self.heights, ALARM_DETECTORS, strict=True)
-        ]
-        limits, excesses = np.array(found).T
-        return limits, excesses
+        height = level(self.heights, self.windows / every)
+        _, excess = highest(self.heights, 1.0)
+        return self.usual + height * self.excess, excess * self.excess
 
 
-def level(heights: Array, wanted: float, least: float) -> tuple[float, float]:
-    """The level that `wanted` of these heights pass, and how much beyond is e times as rare, at least `least`."""
+def highest(heights: Array, least: float) -> tuple[float, float]:
+    """The level of the highest clusters, and how much beyond is e times as rare, at least `least`."""
     top = heights[: TUNING.extrapolated_clusters + 1]
-    excess = max(float(np.mean(top[:-1] - top[-1])) if len(top) > 1 else 0.0, least)
+    return float(top[-1]), max(float(np.mean(top[:-1] - top[-1])) if len(top) > 1 else 0.0, least)
+
+
+def level(heights: Array, wanted: float) -> float:
+    """The level that `wanted` of new heights pass, as many windows as these are from.
+
+    Where fewer than three pass, it lies beyond what was seen, and the excesses of the highest k clusters are taken for
+    exponential. Their mean a is known from k of them only: a new one is larger than u + x with probability
+    (1 + x / (k a))^-k, which the level allows for.
+    """
     if wanted >= TUNING.least_clusters:
-        return float(heights[min(int(np.ceil(wanted)), len(heights)) - 1]), excess
-    return float(top[-1] + excess * np.log(max(len(top) - 1, 1) / wanted)), excess
+        return float(heights[min(int(np.ceil(wanted)), len(heights)) - 1])
+    usual, excess = highest(heights, 0.0)
+    k = max(min(TUNING.extrapolated_clusters, len(heights) - 1), 1)
+    return usual + excess * k * ((k / wanted) ** (1.0 / k) - 1.0)

@@ -19,7 +19,7 @@ from eccaht.plants.model.residuals import Normal, before_of, clipped, symmetric
 from eccaht.plants.tuning import TUNING
 
 FEWEST_NORMAL = 40  # windows of a history that say what is rare at all
-_PARTS = 5  # of a history, held back in turn to see what a sensor follows
+_PARTS = 5  # of a history, held back in turn
 LENGTHS = (1, 3, 10, 30, 100, 300)  # of held-out stretches
 _LEAST, _UNKNOWN = 1e-12, 1e30
 _LONG_ENOUGH = 5  # times the windows of a level: a shorter history has none to hold back
@@ -28,14 +28,14 @@ _LONG_ENOUGH = 5  # times the windows of a level: a shorter history has none to 
 def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Normal:
     """Normal operation of a history, (T, K), in robust units and without gaps.
 
-    follows: (T - 1,), whether each window directly follows the one before it; all do if not given. Each half of the
-    history is judged by a fit to the other half, and what is rare is counted there.
+    follows: (T - 1,), whether each window directly follows the one before it; all do if not given. Each fifth of the
+    history is judged by a fit to the others, and what is rare is counted there.
     """
     T = len(values)
     follows = np.ones(T - 1, dtype=bool) if follows is None else follows
-    halves = (slice(0, T // 2), slice(T // 2, T))
     shown = []
-    for held in halves:
+    for part in np.array_split(np.arange(T), _PARTS):
+        held = slice(int(part[0]), int(part[-1]) + 1)
         judge = _bare(*_fitted(values, follows, held), values)
         shown.append(judge.residuals(values[held], before_of(values[held], follows[held.start : held.stop - 1])))
     whole = _bare(*_fitted(values, follows, None), values)

@@ -5,10 +5,11 @@ g = (P y)_now and Q = P_now,now:
 
 - residual: r_k = g_k / sqrt(Q_kk), the distance of sensor k from what all others now and all sensors before predict,
   in units of what that leaves open; 1 / sqrt(Q_kk) of the sensor's own spread is one unit;
-- distance: sqrt(g' Q^-1 g), Hotelling's T2 of what the window before does not explain.
+- distance: sqrt(g' Q^-1 g), Hotelling's T2 of what the window before does not explain;
+- departure: sqrt(z' R z), Hotelling's T2 of the window, R its precision where nothing is known of the one before.
 
-How rare they are, and from which level on they are an alarm, is counted on halves of the history by fits to the other
-half (detectors.py, fitting.py). A sensor that is silent is integrated out: the others say what it should read.
+How rare they are, and from which level on they are an alarm, is counted on fifths of the history by fits to the others
+(detectors.py, fitting.py). A sensor that is silent is integrated out: the others say what it should read.
 """
 
 from __future__ import annotations
@@ -106,27 +107,24 @@ class Normal:
         return frozen(1.0 / np.sqrt(self.now.diagonal()))
 
     @cached_property
-    def _products(self) -> tuple[Array, Array]:
-        """P's columns of now, (2K, K), and Q^-1, (K, K)."""
-        columns = np.ascontiguousarray(self.precision[:, : self.size])
-        return columns, symmetric(np.linalg.inv(self.now))
+    def _deviations(self) -> Array:
+        """What makes residuals, whitened innovations and whitened departures of (z_t, z_t-1), (2K, 3K)."""
+        gradient = self.precision[:, : self.size]
+        innovation = np.linalg.solve(np.linalg.cholesky(self.now), gradient.T).T  # L^-1 g, with Q = L L'
+        departure = np.vstack([np.linalg.cholesky(self.others), np.zeros((self.size, self.size))])
+        return frozen(np.hstack([gradient * self.unit, innovation, departure]))  # g_k / sqrt(Q_kk)
 
     def scaled(self, values: Array) -> Array:
         """Windows in robust units, (..., K), as z; NaN stays."""
         return clipped((values - self.centre) / self.scale)
 
     def residuals(self, values: Array, before: Array) -> Residuals:
-        """Residuals and distances of windows, (T, K), given the ones before each, (T, K); NaN where there is none."""
+        """What windows, (T, K), show given the ones before each, (T, K); NaN where there is none."""
         return self.residuals_of(self.scaled(values), self.scaled(before))
 
     def residuals_of(self, z: Array, before: Array) -> Residuals:
         """The same of windows that are scaled already; residuals of silent sensors are 0."""
-        y = np.concatenate([z, before], axis=1)
-        y = completed(y, self.precision)
-        columns, inverse = self._products
-        g = y @ columns  # (P y)_now
-        distance = np.sqrt(np.maximum(np.einsum("tk,tk->t", g @ inverse, g), 0.0))
-        return Residuals(y[:, : self.size], g * self.unit, distance)  # g_k / sqrt(Q_kk)
+        return Residuals.of(completed(np.concatenate([z, before], axis=1), self.precision) @ self._deviations)
 
     def of(self, chosen: Index) -> Normal:
         """Normal operation of some of the sensors: the others are integrated out, the detectors stay as counted."""

@@ -155,8 +155,6 @@ def when(incident: Incident) -> str:
     since = incident.clock.briefly(onset)
     if low != high:
         since += f" ({incident.clock.briefly(low, onset)} to {incident.clock.briefly(high, onset)})"
-    if incident.changed:
-        return f"since {since}, a change that lasts"
     if incident.ended is None:
         return f"since {since}, still going on at the end of the data"
     return f"from {since} until {incident.clock.briefly(incident.ended, onset)}"
@@ -239,9 +237,7 @@ def reasons(answer: Answer) -> list[str]:
 def _is_wrong(incident: Incident) -> str:
     """The verb of a headline: what is over was, what is confident is."""
     one = len(incident.named) == 1
-    if incident.changed:
-        verbs = ("has changed", "have changed", "to have changed")
-    elif incident.ended is None:
+    if incident.ended is None:
         verbs = ("is wrong", "are wrong", "to be wrong")
     else:
         verbs = ("was wrong", "were wrong", "to have been wrong")

@@ -32,7 +32,7 @@ from eccaht.base.clock import parse_duration
 from eccaht.base.codec import Field, Part, settle
 from eccaht.base.presentation.text import did_you_mean
 from eccaht.plants.incident.trials import halves_of
-from eccaht.plants.model.detectors import clusters, level
+from eccaht.plants.model.detectors import clusters, highest, level
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal, symmetric
 from eccaht.plants.tuning import TUNING
@@ -98,9 +98,8 @@ class ReadingPlan:
 
     def levels(self, every: float) -> tuple[Array, Array]:
         """The levels for one false alarm in `every` windows, and how much beyond is e times as rare, (2,)."""
-        found = [level(heights, self.windows / every, _LEAST_EXCESS) for heights in self.heights]
-        levels, excesses = np.array(found).T
-        return levels, excesses
+        levels = [level(heights, self.windows / every) for heights in self.heights]
+        return np.array(levels), np.array([highest(heights, _LEAST_EXCESS)[1] for heights in self.heights])
 
 
 def planned(

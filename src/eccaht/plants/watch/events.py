@@ -18,8 +18,8 @@ from eccaht.plants.incident.describe import SPREADS
 from eccaht.streams import Alarm, Time
 
 Kind = Literal[
-    "started", "alarm", "joined", "left", "over", "back", "silent", "speaking", "stuck", "moving", "range", "in range",
-    "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
+    "started", "alarm", "joined", "left", "changed", "over", "silent", "speaking", "stuck", "moving", "range",
+    "in range", "moved", "caution", "gap", "late", "no-data", "data-back", "shelved", "unshelved",
     "acknowledged", "new-normal", "old-normal", "calm", "stopped",
 ]  # fmt: skip
 Notice = Literal["alarm", "repeats", "over", "caution", "no-data", "data-back"]
@@ -33,7 +33,7 @@ class Standing:
 
     time: start of the window. alarm: if there is one, its sizes in units of the readings. silent, stuck, range: sensors
     that deliver nothing, or stand still, for longer than is usual, or lie beyond everything in the history, and since
-    when. changed: whether the last alarm ended as a lasting change; settled: whether that lasts. cautions: how readings
+    when. changed: whether the deviation of the alarm lasts as a change. cautions: how readings
     are unlike the history. moved: columns that never changed in the history and do now, with what is to say of each.
     missed: windows without any row just before this one. late: rows, since the window before, that came after their own
     window was counted. shelved: sensors left out for a time.
@@ -45,7 +45,6 @@ class Standing:
     stuck: Mapping[str, np.datetime64] = field(default_factory=dict)
     range: Mapping[str, np.datetime64] = field(default_factory=dict)
     changed: bool = False
-    settled: bool = False
     cautions: tuple[str, ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict)
     missed: int = 0
@@ -58,8 +57,8 @@ class Reported:
     """What was reported so far: all of the past that the next events depend on.
 
     raised: of the alarm that goes on, None without one; onset, named: its onset and its set as last reported.
-    waiting: sensors that are in the set and were not reported, or the reverse, and for how many windows. lasting: the
-    sensors of a change that lasts. cautions: those that were given.
+    waiting: sensors that are in the set and were not reported, or the reverse, and for how many windows. changed:
+    whether the alarm was reported as a change that lasts. cautions: those that were given.
     late: whether the window before had late rows.
     """
 
@@ -72,16 +71,16 @@ class Reported:
     range: frozenset[str] = frozenset()
     shelved: frozenset[str] = frozenset()
     moved: frozenset[str] = frozenset()
-    lasting: tuple[str, ...] = ()
+    changed: bool = False
     cautions: tuple[str, ...] = ()
     late: bool = False
 
     FIELDS = (
         *(Field(name, (), np.datetime64, optional=True) for name in ("raised", "onset")),
-        *(Field(name, (name,), str) for name in ("named", "lasting", "cautions")),
+        *(Field(name, (name,), str) for name in ("named", "cautions")),
         *(Field(name, (name,), str, row=frozenset) for name in ("silent", "stuck", "range", "shelved", "moved")),
         Field("waiting", (), int, low=1, high=SETTLED - 1, keyed=True),
-        Field("late", (), bool),
+        *(Field(name, (), bool) for name in ("late", "changed")),
     )
 
 
@@ -147,8 +146,8 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
     """The events of a window, given what was reported before it; and what is reported after it.
 
     A sensor joins or leaves an alarm once it has been in its set, or out of it, for `SETTLED` windows in a row.
-    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are reported as they begin. What ends as a
-    lasting change is `back` once it no longer lasts.
+    Every alarm has one `over`. Silent and stuck sensors, gaps and late rows are reported as they begin. One whose
+    deviation lasts is reported as a change, and is over once that is.
     """
     stamp = iso(clock, now.time)
     events = [
@@ -163,11 +162,6 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
         *_sensors("stuck", "moving", reported.stuck, now.stuck, now, clock),
         *_sensors("range", "in range", reported.range, now.range, now, clock),
     ]
-    if reported.lasting and not now.settled:
-        events.append(
-            Event("back", stamp, f"back: {listed(reported.lasting)} as before the change", sensors=reported.lasting)
-        )
-        reported = replace(reported, lasting=())
     reported = replace(
         reported,
         silent=frozenset(now.silent),
@@ -181,8 +175,7 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
     alarm = now.alarm
     if reported.raised is not None and (alarm is None or alarm.time != reported.raised):
         events.append(_over(reported, now, clock))
-        lasting = reported.named if now.changed and now.settled else ()
-        reported = replace(reported, raised=None, onset=None, named=(), waiting={}, lasting=lasting)
+        reported = replace(reported, raised=None, onset=None, named=(), waiting={}, changed=False)
     if alarm is None:
         return events, reported
     if reported.raised is None:
@@ -190,6 +183,9 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
         return events, replace(
             reported, raised=dated(alarm.time), onset=dated(alarm.onset), named=alarm.names, waiting={}
         )
+    if now.changed and not reported.changed:
+        events.append(_of_alarm("changed", alarm, alarm.names, stamp, clock))
+    reported = replace(reported, changed=now.changed)
     differing = {name: reported.waiting.get(name, 0) + 1 for name in sorted({*alarm.names} ^ {*reported.named})}
     changed = {name for name, windows in differing.items() if windows >= SETTLED}
     if {*reported.named} <= changed:  # no set is left: the present one takes its place
@@ -251,7 +247,9 @@ def _of_alarm(
     kinds, sizes, beliefs = zip(*(parts[name] for name in named), strict=True) if known and named else ((), (), ())
     if some is None:
         each = [f"{name} ({_moved(how, size)})" for name, how, size in zip(named, kinds, sizes, strict=True)]
-        text = f"ALARM: {listed(each)} since {clock.show(dated(alarm.onset))}"
+        since = f"{listed(each)} since {clock.show(dated(alarm.onset))}"
+        lasts = f"changed: {since}; it lasts, and is an alarm no more"
+        text = lasts if kind == "changed" else f"ALARM: {since}"
     else:
         text = f"{kind}: {listed(some)}; wrong now: {listed(named) or 'none'}"
     first, last = alarm.onset_interval
@@ -286,8 +284,6 @@ def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
     still = [name for name in reported.named if name in {*now.stuck, *now.silent}]
     if still:
         text = f"{text}; now {listed(still)} {'stands' if len(still) == 1 else 'stand'} still"
-    elif now.changed:
-        text = f"{text}; what is left of it lasts as a small change, which 'eccaht calibrate --update' would learn"
     return Event(
         "over",
         iso(clock, now.time),

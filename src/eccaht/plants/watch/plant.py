@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import before_of
 from eccaht.plants.tuning import TUNING
 from eccaht.plants.watch.active import ActiveEngine, ReadingPlan
-from eccaht.streams import Alarm, State, Time
+from eccaht.streams import Alarm, Time
 from eccaht.streams.watch.alarm import SUSPICIOUS, bounded_evidence
 
 KEPT = TUNING.level_windows + TUNING.earlier_windows + TUNING.followed_windows
@@ -47,6 +47,9 @@ class FollowedAlarm(NamedTuple):
 
 _BEFORE: Fields = (Field("level", ("K",)), Field("last", ("K",), nan=True))
 _FOLLOWED: Fields = (Field("raised", (), int), Field("onset", (), int), Part("before", Before, fields=_BEFORE))
+
+
+State = Literal["quiet", "suspicious", "changed", "alarm"]
 
 
 class PlantWatch:
@@ -93,7 +96,7 @@ class PlantWatch:
         self.alarm: Alarm | None = None  # as it is now
         self.past: Alarm | None = None  # the last one that is over
         self.standing: dict[int, tuple[str, int]] = {}  # sensors that are stuck, silent or out of range, since when
-        self.changed = False  # whether the last alarm was over because its deviation lasts as a change
+        self.changed = False  # whether the deviation of the alarm lasts as a change, which is none any more
         self.start: np.datetime64 | None = None  # of the last window
         self.asked: tuple[str, ...] = ()  # sensors that were asked for in the last window
         self.cautions: tuple[str, ...] = ()  # ways in which the readings are unlike the history
@@ -117,14 +120,11 @@ class PlantWatch:
 
     @property
     def state(self) -> State:
-        if self.alarm is not None or self.standing:
+        if self.standing or (self.alarm is not None and not self.changed):
             return "alarm"
+        if self.alarm is not None or bool(self.engine.settled[0]):
+            return "changed"
         return "suspicious" if self.evidence >= SUSPICIOUS else "quiet"
-
-    @property
-    def settled(self) -> bool:
-        """Whether the change lasts as which the last alarm ended."""
-        return bool(self.engine.settled[0])
 
     def still(self, kind: str) -> dict[str, np.datetime64]:
         """Sensors that are stuck, silent or out of range now, and since when; nothing if windows have no times."""
@@ -167,6 +167,9 @@ class PlantWatch:
         if self._shelved or self.plan is not None:
             self.engine.leave_out(self._shelved)
             self.standing = {k: found for k, found in self.standing.items() if k not in self._shelved}
+        named = None if self.alarm is None else {*self.alarm.decision.tolist()}
+        if named is not None and named <= {*self._shelved} and isinstance(self.engine, Engine):
+            self.engine.end_alarms()  # nothing of it shows any more
 
     def take(self, window: Array, start: np.datetime64 | None) -> Alarm | None:
         """Take a window, (K,), in robust units, NaN where a sensor is silent; return a new alarm.
@@ -192,15 +195,18 @@ class PlantWatch:
         self.engine.silent[..., self._shelved] = 0
         self._passed = float(shown.passed[0])
         found = self._stand(now)
-        if shown.ended[0]:
-            self._end(bool(shown.changed[0]))
+        if shown.changed[0]:
+            self.changed = True  # and the alarm goes on as what has changed
+        elif shown.ended[0] or (self.changed and not self.engine.settled[0]):
+            self._end()
         if shown.began[0]:
-            self._raise(now)
-            return self.alarm
+            return self._raise(now)
         if self.alarm is not None and self._follow is not None:
             age = now - self._follow.raised
-            if self._passed > 0.0 and (
-                age <= TUNING.renamed_each_windows or age % TUNING.renamed_every_windows == 0
+            if (
+                self._passed > 0.0
+                and not self.changed
+                and (age <= TUNING.renamed_each_windows or age % TUNING.renamed_every_windows == 0)
             ):  # not while the evidence is below the threshold
                 self._rename(now, self.alarm, self._follow)
             return None
@@ -280,8 +286,11 @@ class PlantWatch:
 
     # -- alarms --------------------------------------------------------------------------------------
 
-    def _raise(self, now: int) -> None:
-        """Date an alarm and name its sensors by the windows so far, as `identify` does."""
+    def _raise(self, now: int) -> Alarm | None:
+        """Date an alarm and name its sensors by the windows so far, as `identify` does.
+
+        One of the sensors whose change lasts already is the same alarm, which goes on: nothing is new but its size.
+        """
         assert self.normal.local is not None
         values, usual, last = self._recent.all(), self._recent.usual(), len(self._recent) - 1
         z = self.normal.scaled(values)
@@ -294,8 +303,14 @@ class PlantWatch:
             self.normal, record, last, None, lambda *_: wrong, lead=TUNING.alarm_hold_windows - 1
         )
         began, first, latest = (self._recent.label(last - t) for t in (dates.onset, dates.first, dates.last))
+        known = self.alarm if self.changed else None
+        if known is not None and set(naming.named) <= set(known.decision.tolist()):
+            self.changed = False
+            return None
+        self._end()
         self._follow = FollowedAlarm(now, now - (last - dates.onset), self.normal.local.before(usual[: dates.onset]))
         self.alarm = self._described(naming, values, dates.onset, began, (first, latest))
+        return self.alarm
 
     def _wrong(self) -> tuple[list[int], list[int]]:
         """The sensors out of range, which are wrong by themselves, and those that say nothing: they stand still."""
@@ -318,11 +333,11 @@ class PlantWatch:
             found = replace(found, kinds=kinds)
         self.alarm = replace(found, time=alarm.time)
 
-    def _end(self, changed: bool) -> None:
+    def _end(self) -> None:
         if self.alarm is not None and self._follow is not None:
             self.past = replace(self.alarm, over=self._recent.label(0))
             self._recent.set_aside(self.time - self._follow.onset, self.alarm.decision)
-        self.alarm, self._follow, self.changed = None, None, changed
+        self.alarm, self._follow, self.changed = None, None, False
 
     def _described(self, naming: Naming, values: Array, onset: int, began: Time, interval: tuple[Time, Time]) -> Alarm:
         """An alarm with the kind and size of what is wrong with each sensor, in robust units."""

@@ -145,7 +145,6 @@ class Session:
             time,
             watch.in_units(watch.alarm),
             changed=watch.changed,
-            settled=watch.settled,
             cautions=watch.cautions,
             moved={each.name: each.text(clock) for each in sample.moved},
             missed=missed,

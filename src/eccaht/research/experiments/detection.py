@@ -194,7 +194,10 @@ class Ours:
         on = np.zeros(len(new.rows), dtype=bool)
         for begun, over, _ in run.alarms:
             on[first[begun] : None if over is None else first[over]] = True
-        return Alarms(on, on, np.array([first[begun] for begun, _, _ in run.alarms], dtype=np.intp))
+        flagged = on.copy()
+        for begun, over in runs(run.lasts):
+            flagged[first[begun] : None if over == len(first) else first[over]] = True
+        return Alarms(on, flagged, np.array([first[begun] for begun, _, _ in run.alarms], dtype=np.intp))
 
     def identify(self, new: CaseReadings) -> tuple[Answer, int | None]:
         """What is said of a recording, and the row with which its largest incident begins; None if it has none."""

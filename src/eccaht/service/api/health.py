@@ -176,7 +176,7 @@ class _Numbers(Collector):
             for name in sorted(engine.broken):
                 no_data.add_metric([name], 1)
             yield no_data
-            what = "1 for the state of the plant: waiting, no-data, broken, quiet, suspicious or alarm."
+            what = "1 for the state of the plant: waiting, no-data, broken, quiet, suspicious, changed or alarm."
             states = GaugeMetricFamily("eccaht_state", what, labels=["plant", "state"])
             what = "Sensors that are stuck, silent, out of range or shelved."
             sensors = GaugeMetricFamily("eccaht_sensors", what, labels=["plant", "state"])

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from eccaht.plants import documents
 from eccaht.plants.model.model_file import LONGEST_TEXT
+from eccaht.plants.watch.plant import State
 from eccaht.service.parts import Line, Text, readable
 from eccaht.service.runtime.sensors import SensorState
 from eccaht.service.runtime.views import PlantState, Severity
 from eccaht.service.settings import PlantOptions
-from eccaht.streams import State
 
 PlantName = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")]
 Number = Annotated[int, Path(ge=1, le=2**62)]

@@ -74,7 +74,7 @@ export class Board {
 
   /** How many plants are in each state; one may be in two. */
   counts() {
-    const counts = { broken: 0, alarm: 0, "no-data": 0, suspicious: 0, waiting: 0, quiet: 0 };
+    const counts = { broken: 0, alarm: 0, "no-data": 0, changed: 0, suspicious: 0, waiting: 0, quiet: 0 };
     for (const row of this.plants.values()) for (const state of plantStates(row)) counts[state] += 1;
     return counts;
   }

@@ -23,6 +23,7 @@ const KINDS = {
   quiet: { shape: "circle", tone: "quiet", word: "normal" },
   normal: { shape: "circle", tone: "quiet" },
   suspicious: { shape: "triangle", tone: "suspicious" },
+  changed: { shape: "triangle", tone: "suspicious" },
   alarm: { shape: "square", tone: "alarm", word: "in alarm" },
   active: { shape: "square", tone: "alarm" },
   silent: { shape: "cross", tone: "alarm", hollow: true },
@@ -59,7 +60,7 @@ export function mark(kind, word) {
  * @param {{state: PlantState, no_data: string | null}} plant
  */
 export function plantStates({ state, no_data }) {
-  return state === "alarm" && no_data !== null ? [state, /** @type {const} */ ("no-data")] : [state];
+  return (state === "alarm" || state === "changed") && no_data !== null ? [state, /** @type {const} */ ("no-data")] : [state];
 }
 
 /** The word of a plant or a sensor that no window says anything about yet. */

@@ -13,15 +13,18 @@ import { Table } from "./table.js";
 /** @typedef {import("./types.js").PlantRow} PlantRow */
 
 const FEW = 40; // plants whose sparklines are loaded; those of more fill as windows come
-const STATES = /** @type {["broken" | "alarm" | "no-data" | "suspicious" | "waiting" | "quiet", string][]} */ ([
+const STATES = /** @type {["broken" | "alarm" | "no-data" | "changed" | "suspicious" | "waiting" | "quiet", string][]} */ ([
   ["alarm", "in alarm"],
   ["broken", "broken"],
   ["no-data", "not watched"],
+  ["changed", "changed"],
   ["suspicious", "suspicious"],
   ["waiting", WAITING],
   ["quiet", "normal"],
 ]);
-const RANK = /** @type {Record<string, number>} */ ({ alarm: 0, broken: 2, "no-data": 2, suspicious: 3, waiting: 4, quiet: 5 });
+const RANK = /** @type {Record<string, number>} */ ({
+  alarm: 0, broken: 2, "no-data": 2, changed: 3, suspicious: 4, waiting: 5, quiet: 6,
+});
 const SEVERE = ["high", "medium", "low"];
 const SEARCHED = 8; // more plants than this get a field to search for one
 

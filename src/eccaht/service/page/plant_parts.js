@@ -110,11 +110,13 @@ export function alarmBox(context, plant, open, hindsight) {
   const may = context.may("operate");
   return h(
     "div",
-    { class: "box alarm-box" },
+    { class: plant.state === "changed" ? "box suspicious-box" : "box alarm-box" },
     h(
       "h2",
       {},
-      mark(acknowledged ? "acknowledged" : "active", acknowledged ? "Alarm, acknowledged:" : "Active alarm:"),
+      plant.state === "changed"
+        ? mark("changed", "Changed, no alarm any more:")
+        : mark(acknowledged ? "acknowledged" : "active", acknowledged ? "Alarm, acknowledged:" : "Active alarm:"),
       ` ${listed([...new Set(wrong.map((one) => one.sensor))], 8)}`,
     ),
     sentenceList(wrong),

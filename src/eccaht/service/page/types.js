@@ -65,7 +65,7 @@
  * @typedef {object} Evidence
  * @property {string[]} time
  * @property {(number | null)[]} evidence
- * @property {("quiet" | "suspicious" | "alarm" | null)[]} state
+ * @property {("quiet" | "suspicious" | "changed" | "alarm" | null)[]} state
  * @property {number} threshold
  *
  * @typedef {object} Fault
@@ -121,7 +121,7 @@
  *
  * @typedef {object} PlantRow
  * @property {string} name
- * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "changed" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged
@@ -138,7 +138,7 @@
  *
  * @typedef {object} Plant
  * @property {string} name
- * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "alarm"} state
+ * @property {"broken" | "waiting" | "no-data" | "quiet" | "suspicious" | "changed" | "alarm"} state
  * @property {number | null} evidence
  * @property {"low" | "medium" | "high" | null} severity
  * @property {boolean} acknowledged

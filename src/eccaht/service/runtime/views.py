@@ -26,17 +26,18 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock
 from eccaht.plants import Event, Model
 from eccaht.plants.watch.events import iso
+from eccaht.plants.watch.plant import State
 from eccaht.service.rows import Busy, SourceState
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store.schema import STATES, UNJUDGED
-from eccaht.streams import Alarm, State
+from eccaht.streams import Alarm
 
 _KEPT = 4000  # messages for clients that come back
 _TICK = 0.25  # seconds between what one client is sent
 _BEAT = 10.0  # seconds without a message until a heartbeat
 
 
-PlantState = Literal["broken", "waiting", "no-data", "quiet", "suspicious", "alarm"]
+PlantState = Literal["broken", "waiting", "no-data", "quiet", "suspicious", "changed", "alarm"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class PlantView:
     @property
     def shown(self) -> PlantState:
         """The state for all to see: a plant that is not watched is not quiet, whatever its last window was."""
-        if self.state == "alarm":
-            return "alarm"
+        if self.state in ("alarm", "changed"):
+            return cast(PlantState, self.state)
         if self.no_data is not None:
             return "no-data"
         return cast(PlantState, self.state) if self.windows else "waiting"

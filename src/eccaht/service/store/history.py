@@ -15,7 +15,7 @@ from eccaht.service.store.schema import audit, comments, eras, events, models, o
 _BYTES = 8  # of a value
 _AT_ONCE = 5000  # rows that are fetched at a time
 Documents = list[dict[str, Any]]
-_OPEN = ("joined", "left", "over", "back", "acknowledged", "new-normal")
+_OPEN = ("joined", "left", "over", "changed", "acknowledged", "new-normal")
 
 
 class Span(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from eccaht.streams import State
+from eccaht.plants.watch.plant import State
 
 metadata = sa.MetaData()
-# quiet, suspicious, alarm: a window's state is its place here, so that the worst is the largest
+# quiet, suspicious, changed, alarm: a window's state is its place here, so that the worst is the largest
 STATES: tuple[State, ...] = get_args(State)
 UNJUDGED = -1  # in the place of a state: the window was not watched
 _LONG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
