@@ -12,4 +12,9 @@ array([ 3, 40, 77])
 from eccaht.base.lazy import attach
 from eccaht.version import __version__ as __version__
 
-__getattr__, __dir__ = attach(__name__, __file__)
+_CALIBRATE, _IDENTIFY = "write eccaht.calibrate(history)", "write model.identify(data) of a calibrated model"
+_HINTS = dict.fromkeys(("fit", "train", "learn", "read_csv", "read_parquet"), _CALIBRATE)
+_HINTS |= dict.fromkeys(("detect", "diagnose", "identify", "anomalies"), _IDENTIFY)
+_HINTS |= dict.fromkeys(("load", "open", "read_model", "from_file"), "write eccaht.load_model(path)")
+_HINTS |= {name: f"write model.{name}(...) of a calibrated model" for name in ("predict", "drill", "watch", "update")}
+__getattr__, __dir__ = attach(__name__, __file__, _HINTS)

@@ -88,3 +88,63 @@ def test_identify_takes_the_rate_of_a_watch(model: eccaht.Model, incident: pd.Da
     assert by_default.every == model.watch().session.watch.false_alarm_every
     assert given.every == model.watch("1/5000w").session.watch.false_alarm_every == 5000
     assert given.evidence < by_default.evidence  # above a higher threshold
+
+
+GUESSES: dict[str, list[tuple[str, str]]] = {
+    "eccaht": [
+        ("fit", "eccaht.calibrate"),
+        ("train", "eccaht.calibrate"),
+        ("read_csv", "eccaht.calibrate"),
+        ("load", "eccaht.load_model"),
+        ("detect", "model.identify"),
+        ("predict", "model.predict"),
+        ("watch", "model.watch"),
+    ],
+    "model": [
+        ("fit", "eccaht.calibrate"),
+        ("score", "predict"),
+        ("detect", "identify"),
+        ("transform", "predict"),
+        ("load", "eccaht.load_model"),
+        ("features", "names"),
+        ("plot", "drill().plot()"),
+    ],
+    "answer": [
+        ("anomalies", "named"),
+        ("start", "onset"),
+        ("to_csv", "to_frame()"),
+        ("to_json", "to_dict()"),
+        ("save", "html("),
+        ("show", "plot("),
+        ("summary", "text"),
+        ("score", "confidence"),
+    ],
+}
+
+
+def test_natural_guesses_say_what_to_write_instead(model: eccaht.Model, incident: pd.DataFrame) -> None:
+    answer = model.identify(incident)
+    owners: dict[str, list[Any]] = {"eccaht": [eccaht], "model": [model], "answer": [answer, answer.incidents[0]]}
+    for kind, guesses in GUESSES.items():
+        for owner in owners[kind]:
+            for name, hint in guesses:
+                with pytest.raises(AttributeError) as error:
+                    getattr(owner, name)
+                assert hint in str(error.value), (kind, name)
+    with pytest.raises(AttributeError, match="no 'detekt'"):
+        eccaht.detekt  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_what_hints_name_is_there(model: eccaht.Model, incident: pd.DataFrame) -> None:
+    answer = model.identify(incident)
+    for name in ("identify", "predict", "watch", "drill", "update", "names", "save"):
+        assert hasattr(model, name)
+    for name in ("named", "onset", "to_frame", "to_dict", "plot", "html", "text", "confidence"):
+        assert hasattr(answer, name)
+
+
+def test_an_incident_draws_itself_as_the_answer_draws_the_largest(model: eccaht.Model, incident: pd.DataFrame) -> None:
+    answer = model.identify(incident)
+    one, whole = answer.incidents[0].plot(), answer.plot()
+    assert [axes.get_title("left") for axes in one.axes] == [axes.get_title("left") for axes in whole.axes]
+    assert one.legends[0].get_title().get_text() == whole.legends[0].get_title().get_text()

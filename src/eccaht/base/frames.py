@@ -40,6 +40,8 @@ def _of_polars(columns: Mapping[str, Sequence[Any]], zone: str | None) -> Any:
 
 def _plain(values: Sequence[Any]) -> Any:
     """Numbers and times as arrays; a column without any value has none of a kind to guess."""
+    if isinstance(values, np.ndarray):
+        return values
     present = [value for value in values if value is not None]
     if present and all(isinstance(value, np.datetime64) for value in present):
         return np.array([np.datetime64("NaT") if value is None else value for value in values], "datetime64[us]")

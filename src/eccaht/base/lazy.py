@@ -6,15 +6,23 @@ For the same reason this file imports nothing large at its top.
 
 from __future__ import annotations
 
+from sys import modules
+
 from eccaht.base.extras import advice
+from eccaht.base.hints import no_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
-def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for the `__init__` at `file`; `__all__` is the list of names in its stub."""
+def attach(
+    package: str, file: str, hints: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for the `__init__` at `file`; `__all__` is the list of names in its stub.
+
+    hints: what to write instead of names that are not there.
+    """
     places: dict[str, str] = {}  # the module of each name, relative to the package
 
     def get(name: str) -> object:
@@ -23,7 +31,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], object], Callable[[
         if name == "__all__":
             return [name for name in places if not name.startswith("_")]
         if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise no_attribute(modules[package], f"module {package!r}", name, hints or {})
         from importlib import import_module
 
         place = places[name]

@@ -18,6 +18,7 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.extras import need
 from eccaht.base.files import replacing
+from eccaht.base.hints import no_attribute
 from eccaht.base.presentation.text import listed, percent
 from eccaht.streams import Kind
 
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_HINTS = {
+    **dict.fromkeys(("anomalies", "culprits", "names"), "write named"),
+    **dict.fromkeys(("start", "began_at", "time"), "write onset"),
+    **dict.fromkeys(("df", "table", "to_pandas", "to_csv", "to_excel"), "write to_frame()"),
+    **dict.fromkeys(("to_json", "json"), "write to_dict()"),
+    **dict.fromkeys(("show", "save", "figure"), "write plot('incident.png'), or html('incident.html')"),
+    **dict.fromkeys(("score", "probability"), "write confidence, or evidence"),
+    **dict.fromkeys(("summary", "report"), "write text"),
+    **dict.fromkeys(("predict", "expected", "residuals"), "write model.predict(data)"),
+}
 Verdict = Literal["wrong", "nothing", "undecided"]
 
 
@@ -162,6 +173,11 @@ class Incident:
     courses: tuple[Course, ...] = ()  # of the named sensors and the runner-up
     clock: Clock = PLAIN
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, "an incident", name, _HINTS)
+
     def __repr__(self) -> str:
         onset = self.clock.show(self.began)
         dates = f"since {onset}" if self.ended is None else f"{onset} to {self.clock.show(self.ended)}"
@@ -201,6 +217,15 @@ class Incident:
     def runner_up(self) -> str | None:
         """The sensor with the largest belief among those that are not named."""
         return self.others[0].sensor if self.others else None
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw its readings and its evidence; path: also save it there, as .png, .pdf or .svg."""
+        need("matplotlib")
+        from eccaht.base.presentation.style import for_notebooks
+        from eccaht.plants.show.picture import draw_incident
+        from eccaht.plants.show.words import verdict_of
+
+        return for_notebooks(draw_incident(self, verdict_of(self)), path)
 
 
 def _confident(confidence: float | None) -> str:
@@ -242,6 +267,11 @@ class Answer:
     clock: Clock = PLAIN
     settings: dict[str, Any] = field(default_factory=dict)
     about: tuple[str, ...] = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute(self, "an answer", name, _HINTS)
 
     def __repr__(self) -> str:
         since = "" if self.onset is None else f" since {self.clock.show(self.largest.began)}"

@@ -18,6 +18,7 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.base.codec import settle
 from eccaht.base.files import archive_bytes, parse_archive, read_archive, write_archive
+from eccaht.base.hints import no_attribute
 from eccaht.base.presentation.text import did_you_mean, shown_progress
 from eccaht.plants.data.cleaning import ColumnReport
 from eccaht.plants.data.lines import Faults
@@ -44,6 +45,17 @@ if TYPE_CHECKING:
 _KIND, _VERSION = "model", 7
 IMPOSSIBLE = 1e8  # robust units from the centre: beyond, a value is no reading
 _ROUNDING = 1e-9  # of the value of a constant: files round
+_HINTS = {
+    **dict.fromkeys(("fit", "train", "partial_fit"), "eccaht.calibrate(history) makes a model, update(new) renews one"),
+    **dict.fromkeys(("detect", "diagnose", "anomalies", "find", "run"), "write identify(data)"),
+    **dict.fromkeys(("transform", "residuals", "expected", "predict_proba"), "write predict(data)"),
+    **dict.fromkeys(
+        ("score", "score_samples", "decision_function"), "predict(data) has deviations, and see eccaht.Detector"
+    ),
+    **dict.fromkeys(("load", "open"), "write eccaht.load_model(path)"),
+    **dict.fromkeys(("sensors", "features", "feature_names"), "write names"),
+    **dict.fromkeys(("plot", "summary", "evaluate"), "write drill().plot(), or identify(data).plot()"),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +123,7 @@ class Model:
         def __getattr__(self, name: str) -> Any:
             """The covariance of a model file: alarms and names need none, so that few ask for it."""
             if name != "covariance" or "_covariance" not in vars(self):
-                raise AttributeError(f"a model has no {name}", name=name, obj=self)
+                raise no_attribute(self, "a model", name, _HINTS)
             self.__dict__[name] = self.__dict__.pop("_covariance")()
             return self.__dict__[name]
 
@@ -168,6 +180,38 @@ class Model:
             times=times,
             progress=progress,
         )
+
+    def predict(
+        self,
+        data: Any,
+        *,
+        wrong: Sequence[str] | str = (),
+        start: Any = None,
+        stop: Any = None,
+        missing: Missing = "refuse",
+        timezone: str | None = None,
+        decimal_comma: bool | None = None,
+        header: bool | None = None,
+        names: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
+        """What each sensor should read, given the others in the same window, as a frame: one row a window and sensor.
+
+        Its columns are time (the start of the window; `row` where rows have no times), sensor, read (the mean of the
+        window), expected, low and high (its 95 % band), residual (read less expected, in units of the readings) and
+        deviations (the same in standard deviations). It is of pandas if that is installed, else of polars;
+        `.pivot(index="time", columns="sensor", values="residual")` makes it wide.
+
+        wrong: sensors that predict no other, such as `answer.named`: what they read would mislead the predictions of
+        sound ones. missing: "allow" data that lack sensors, which are predicted all the same. The other options are
+        those of `identify`.
+        """
+        from eccaht.plants.front.identify import data_of
+        from eccaht.plants.front.predict import predict
+
+        given, notation = data_of(self, data, names, times), Notation(timezone, decimal_comma, header)
+        windows = self.prepare(given, start=start, stop=stop, missing=missing, bad="skip", notation=notation)
+        return predict(self, windows, wrong)
 
     def watch(
         self,

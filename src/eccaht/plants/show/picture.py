@@ -28,28 +28,34 @@ _DOTTED = 36  # windows an inch up to which each has a dot
 _LINE = 0.16  # inches of a line of the headline
 
 
-@figure_style()
 def draw(answer: Answer, *, width: float = TEXT_WIDTH, title: bool = True) -> Figure:
-    """Draw the named sensors of the largest incident, the runner-up, which stays in its band, and the evidence.
+    """Draw the largest incident, or the whole stretch where there is none; title: whether the headline is above."""
+    words = headline(answer) if title else ""
+    return draw_incident(answer.largest, words, width=width, dated=bool(answer.incidents))
 
-    width: in inches. title: whether the headline stands above the panels.
+
+@figure_style()
+def draw_incident(incident: Incident, words: str, *, width: float = TEXT_WIDTH, dated: bool = True) -> Figure:
+    """Draw the named sensors of an incident, the runner-up, which stays in its band, and the evidence.
+
+    words: above the panels. width: in inches. dated: whether its onset and end are marked.
     """
-    incident = answer.largest
     named, others = _chosen(incident)
     heights = [*[_HEIGHT] * (len(named) + len(others)), _EVIDENCE]
-    above = textwrap.wrap(headline(answer), round(13.5 * width)) if title else []
+    above = textwrap.wrap(words, round(13.5 * width))
     figure = Figure(figsize=(width, sum(heights) + 0.7 + _LINE * len(above)))
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
     for axes, course in zip(panels, (*named, *others), strict=False):
         _draw_course(axes, incident, course, width)
     _draw_evidence(panels[-1], incident, width)
-    for axes in panels if answer.incidents else ():
+    for axes in panels if dated else ():
         _draw_dates(axes, incident)
     times, zone = incident.clock.axis(incident.starts)
     if len(times) > 1:
         panels[-1].set_xlim(times[0], times[-1])
     label_times(panels[-1], zone)
-    _head(figure, answer, above, left_out=len(answer.named) - len(named), wide=width > PHONE_WIDTH)
+    marks = _marks(incident, dated=dated, wide=width > PHONE_WIDTH)
+    _head(figure, marks, above, left_out=len(incident.named) - len(named) if dated else 0)
     return figure
 
 
@@ -136,17 +142,20 @@ def _draw_dates(axes: Axes, incident: Incident) -> None:
         axes.axvspan(low, high, facecolor="none", edgecolor=ONSET, hatch="//////", alpha=0.3, linewidth=0, zorder=0.5)
 
 
-def _head(figure: Figure, answer: Answer, above: Sequence[str], *, left_out: int, wide: bool) -> None:
-    """The headline and what the marks mean."""
+def _marks(incident: Incident, *, dated: bool, wide: bool) -> list[Any]:
+    """What the marks mean."""
     marks: list[Any] = [
         Line2D([], [], color=READ, linewidth=0.9, marker=".", markersize=3, label="read"),
         Patch(color=BAND, linewidth=0, label="what the others predict (95 %)" if wide else "predicted (95 %)"),
         Line2D([], [], **_beyond(4.0), label="outside"),
     ]
-    if answer.incidents:
-        ends = answer.end is not None and not answer.largest.changed
-        label = "onset, end" if ends else "onset"
+    if dated:
+        label = "onset" if incident.ended is None or incident.changed else "onset, end"
         marks.append(Line2D([], [], color=ONSET, linewidth=0.9, linestyle=(0, (1, 1.2)), label=label))
+    return marks
+
+
+def _head(figure: Figure, marks: list[Any], above: Sequence[str], *, left_out: int) -> None:
     heading = (
         {"title": _text("\n".join(above)), "title_fontproperties": {"size": 8.5, "weight": "bold"}} if above else {}
     )

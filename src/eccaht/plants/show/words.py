@@ -82,10 +82,14 @@ def headline(answer: Answer) -> str:
     if not answer.incidents:
         what = "Nothing is wrong" + ("" if answer.confident else ", as far as these windows show")
         return f"{what}: {_stretch(answer)}, and no detector reaches its threshold."
-    largest, n = answer.largest, len(answer.named)
     many = f"; the largest of {len(answer.incidents)} incidents" if len(answer.incidents) > 1 else ""
-    verdict = f"{n} of {counted(len(answer.sensors), 'sensor')} {_is_wrong(largest)} {when(largest)}"
-    return f"{verdict}: {_suspects(largest)}{many}"
+    return f"{verdict_of(answer.largest)}{many}"
+
+
+def verdict_of(incident: Incident) -> str:
+    """Which sensors are wrong in one incident, how, since when and until when."""
+    many = f"{len(incident.named)} of {counted(len(incident.sensors), 'sensor')}"
+    return f"{many} {_is_wrong(incident)} {when(incident)}: {_suspects(incident)}"
 
 
 def undecided(answer: Answer) -> list[str]:
