@@ -60,7 +60,7 @@ def plain_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def own_policies(tmp_path_factory: pytest.TempPathFactory) -> Generator[None, None, None]:
     """Whatever policies, modules and places to find them a test adds are gone after it."""
-    from eccaht.streams.policies.registry import own_entries, set_own_entries
+    from eccaht.streams.policies.catalogue import own_entries, set_own_entries
 
     before, path, modules = own_entries(), list(sys.path), set(sys.modules)
     yield

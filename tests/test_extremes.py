@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from eccaht import Problem, Simulator, UnknownShift, make_policy, policy_names
 from eccaht.base.arrays import Array
-from eccaht.checks.sound import require_sound
+from eccaht.checks.policy import require_sound
 
 NAMES = [name for name in policy_names() if name != "oracle-design"]  # which is told the true set
 PLAIN: dict[str, Any] = {"shift": 2.0, "n_anomalies": 1, "budget": 2.0}

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from eccaht.base.arrays import Array
-from eccaht.checks.policy import CHECKS, Build, prepared
-from eccaht.checks.sound import require_measurement, require_sound
+from eccaht.checks.policy import CHECKS, Build, prepared, require_measurement, require_sound
 from eccaht.checks.suite import (
     by_name,
     require,

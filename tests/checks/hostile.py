@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eccaht import Problem, Simulator, UnknownShift, families, load_policy, make_policy, policy_names
-from eccaht.checks.sound import require_sound
+from eccaht.checks.policy import require_sound
 from eccaht.plants.front import calibrate, load_watch
 from eccaht.plants.incident.counts import kept
 from eccaht.plants.incident.drill import drill_history, keeping

@@ -20,7 +20,7 @@ from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
 from eccaht.service.runtime import past
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.sensors import RECENT, sensor_rows
+from eccaht.service.runtime.past import RECENT, sensor_rows
 from eccaht.service.runtime.views import PlantView, severity, severity_now
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.store import Store

@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
-__all__ = ["Loops", "compiled"]
+from eccaht.base.arrays import Array
+
+__all__ = ["LONGEST_SUM", "Loops", "compiled", "sum_of"]
 
 _VARIABLE = "ECCAHT_COMPILED"  # 0: never, 1: from the first call
 _PATIENCE = 4000  # calls, some 100 steps of a search: loading numba takes longer than these
@@ -53,3 +55,32 @@ def compiled(loop: Callable[_P, _R]) -> Callable[_P, _R]:
         return cast("Callable[_P, _R]", compiler(cache=True, error_model="numpy")(loop))
     except RuntimeError:  # no folder to keep it in
         return cast("Callable[_P, _R]", compiler(error_model="numpy")(loop))
+
+
+LONGEST_SUM = 128  # numbers that numpy adds up with eight sums side by side; more are split in two
+
+
+@compiled
+def sum_of(terms: Array, count: int) -> float:
+    """The first `count` terms, up to 128, added up in numpy's order."""
+    if count < 8:
+        total = 0.0
+        for k in range(count):
+            total += terms[k]
+        return total
+    a, b, c, d = terms[0], terms[1], terms[2], terms[3]
+    e, f, g, h = terms[4], terms[5], terms[6], terms[7]
+    whole = count - count % 8
+    for k in range(8, whole, 8):
+        a += terms[k]
+        b += terms[k + 1]
+        c += terms[k + 2]
+        d += terms[k + 3]
+        e += terms[k + 4]
+        f += terms[k + 5]
+        g += terms[k + 6]
+        h += terms[k + 7]
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for k in range(whole, count):
+        total += terms[k]
+    return total

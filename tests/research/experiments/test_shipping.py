@@ -15,13 +15,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from eccaht import Problem, Simulator, families, from_ask_tell, make_policy, register_policy
-from eccaht.research.experiments import shipping
+from eccaht.research.experiments import workers
 from eccaht.research.experiments.comparison import compare
 from eccaht.research.experiments.error_counts import count_errors
 from eccaht.streams.policies import Entry
+from eccaht.streams.policies.catalogue import own_entries
 from eccaht.streams.policies.choosers import RoundRobin
 from eccaht.streams.policies.parts import Parts
-from eccaht.streams.policies.registry import own_entries
 from eccaht.streams.posterior import PseudoLikelihood
 from tests.checks.own import LAB, write_lab
 
@@ -87,13 +87,13 @@ class Short(Constraint):
 
 
 def test_a_worker_has_the_policies_of_the_process_that_sent_them() -> None:
-    home, own = pickle.loads(shipping.packed_policies())
+    home, own = pickle.loads(workers.packed_policies())
     assert own == {}
     register_policy("mine", Entry("", "", in_turn))
-    shipping._take.cache_clear()
-    shipping.learn(pickle.dumps((home, {})))  # a thread of the very process that packed them
+    workers._take.cache_clear()
+    workers.learn(pickle.dumps((home, {})))  # a thread of the very process that packed them
     assert [*own_entries()] == ["mine"]
-    shipping.learn(pickle.dumps(("another", {})))
+    workers.learn(pickle.dumps(("another", {})))
     assert [*own_entries()] == []
 
 
@@ -106,20 +106,20 @@ def test_a_policy_that_cannot_be_sent_or_loaded_is_refused() -> None:
 
     register_policy("locked", Entry("", "", compose))
     with pytest.raises(ValueError, match="use one job"):
-        shipping.packed_policies()
+        workers.packed_policies()
     with pytest.raises(ValueError, match="no_such_module"):
-        shipping.learn(b"cno_such_module\nf\n.")
+        workers.learn(b"cno_such_module\nf\n.")
 
 
 def test_functions_of_files_are_sent_themselves_and_installed_ones_by_name(tmp_path: Path) -> None:
     write_lab(tmp_path)
     sys.path.append(str(tmp_path))
     lab = import_module("lab")
-    assert shipping._is_users("lab", lab)
+    assert workers._is_users("lab", lab)
     for installed in ("numpy", "json", "eccaht", "eccaht.streams", "pytest", "sys"):
         import_module(installed)
-        assert not shipping._is_users(installed, sys.modules[installed]), installed
-    packed = shipping.packed(own_entries()["exploring"])
+        assert not workers._is_users(installed, sys.modules[installed]), installed
+    packed = workers.packed(own_entries()["exploring"])
     code = f"import pickle, sys; entry = pickle.loads({packed!r}); assert 'lab' not in sys.modules\n"
     code += "from eccaht import Problem, families\nproblem = Problem(families.identity(4), shift=1., n_anomalies=1, "
     code += "budget=1.)\nprint(type(entry.compose(problem).chooser).__name__)"

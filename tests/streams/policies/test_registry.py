@@ -11,9 +11,9 @@ import pytest
 
 from eccaht import Problem, families, load_policy, make_policy, policy_names, register_policy
 from eccaht.streams.policies import Entry, Policy
+from eccaht.streams.policies.catalogue import own_entries, set_own_entries
 from eccaht.streams.policies.choosers import RoundRobin
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
-from eccaht.streams.policies.registry import own_entries, set_own_entries
 from eccaht.streams.posterior import PseudoLikelihood
 from tests.checks.capabilities import check_fully
 from tests.checks.own import write_lab

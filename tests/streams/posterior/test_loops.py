@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from eccaht import Problem, Simulator, families, make_policy
-from eccaht.base.compiled import Loops
-from eccaht.base.sums import LONGEST_SUM, sum_of
+from eccaht.base.compiled import LONGEST_SUM, Loops, sum_of
 from eccaht.streams.designs import information, loops as design_loops
 from eccaht.streams.posterior import SufficientStatistics, compiled_moves, likelihood_of, loops, statistics
 from eccaht.streams.posterior.gibbs import changes, climb, conditional_hypotheses, conditionals, sweep

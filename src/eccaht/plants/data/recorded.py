@@ -17,8 +17,7 @@ from eccaht.base.extras import need
 from eccaht.plants.data.columns import joined_columns, numbers_of, unknown_texts
 from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, sniff
 from eccaht.plants.data.lines import Faults, comma_option
-from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, read_times
-from eccaht.plants.data.times import time_rule
+from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, read_times, time_rule
 from eccaht.plants.data.windows import Table
 
 if TYPE_CHECKING:

@@ -122,9 +122,9 @@ class ReadingDrills:
         """Draw the share found and the delay against the readings; path: also save it, as .png, .pdf or .svg."""
         need("matplotlib")
         from eccaht.base.presentation.style import for_notebooks
-        from eccaht.plants.show.reading_picture import draw
+        from eccaht.plants.show.drill_picture import draw_readings
 
-        return for_notebooks(draw(self.to_dict()["readings"], self.line), path)
+        return for_notebooks(draw_readings(self.to_dict()["readings"], self.line), path)
 
 
 def drill_readings(

@@ -1,8 +1,9 @@
-"""The picture of drills: the share of faults that were found and how soon, against the size of the fault."""
+"""The pictures of drills: the share of faults that were found and how soon, against their size and the readings."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,3 +111,39 @@ def _label_kinds(axes: Any) -> None:
     bottom.set_xticks(range(len(_UNSIZED)), _UNSIZED)
     bottom.tick_params(axis="x", length=0)
     bottom.set_xlabel("kind of fault")
+
+
+_READING_LOOKS: dict[str, dict[str, Any]] = {
+    "most telling": {"color": PALETTE["blue"], "marker": "o"},
+    "in turn": {"color": PALETTE["vermillion"], "marker": "s", "linestyle": "--"},
+    "all": {"color": PALETTE["black"], "marker": "D", "linestyle": "none"},
+}
+
+
+@figure_style()
+def draw_readings(rows: Sequence[Mapping[str, Any]], line: str = "", *, width: float = TEXT_WIDTH) -> Figure:
+    """Draw the shares found, with 95 % intervals, and below them the median delays; rows: of `ReadingDrills`."""
+    figure = Figure(figsize=(width, 4.0))
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[1.5, 1.0])
+    for rule, look in _READING_LOOKS.items():
+        some = [row for row in rows if row["rule"] == rule and row["drills"]]
+        if not some:
+            continue
+        top.plot([row["readings"] for row in some], [row["share"] for row in some], label=rule, **look)
+        for row in some:
+            top.plot([row["readings"]] * 2, row["interval"], color=look["color"], linewidth=0.9)
+        found = [(row["readings"], row["delay"]) for row in some if row["delay"] is not None]
+        if found:
+            bottom.plot(*zip(*found, strict=True), **look)
+    ticks = sorted({row["readings"] for row in rows})
+    top.set(xscale="log", ylim=(-0.03, 1.03))
+    top.set_ylabel("faults found, 95 % interval")
+    top.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+    top.legend(loc="lower right", fontsize=7)
+    bottom.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    bottom.minorticks_off()
+    bottom.set_xlabel("readings in a window (logarithmic)")
+    bottom.set_ylabel("median delay (windows)")
+    bottom.set_ylim(bottom=0.0)
+    figure.suptitle("\n".join(broken(line, round(17 * width))), x=0.01, ha="left", fontsize=7.5)
+    return figure

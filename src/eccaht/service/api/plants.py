@@ -21,7 +21,7 @@ from eccaht.service.api import shapes
 from eccaht.service.api.readers import Readers
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.sensors import sensor_rows
+from eccaht.service.runtime.past import sensor_rows
 from eccaht.service.runtime.views import Hub, broken_overview, moment, overview, plant_document
 from eccaht.service.security.guard import Caller, Guard, require
 from eccaht.service.sources.parsing import Most, Payloads

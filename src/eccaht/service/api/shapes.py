@@ -14,7 +14,7 @@ from eccaht.plants import documents
 from eccaht.plants.model.model_file import LONGEST_TEXT
 from eccaht.plants.watch.plant import State
 from eccaht.service.parts import Line, Text, readable
-from eccaht.service.runtime.sensors import SensorState
+from eccaht.service.runtime.past import SensorState
 from eccaht.service.runtime.views import PlantState, Severity
 from eccaht.service.settings import PlantOptions
 

@@ -10,16 +10,18 @@ import numpy as np
 import sqlalchemy as sa
 
 from eccaht.base.clock import microseconds
-from eccaht.plants import Hearing, Model, PlantWatch, Sample, Session, false_alarm_every, rate_line
+from eccaht.plants import Event, Hearing, Model, PlantWatch, Sample, Session, false_alarm_every, rate_line
 from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.data.windows import Batch
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.intake import REMEMBERED, Intake, Rows
+from eccaht.plants.watch.state import with_rate
 from eccaht.service.rows import SourceState, Taken
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
+from eccaht.service.store import schema
 from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, events, late_readings, pending, windows
-from eccaht.service.store.store import StoredStep, last_number, now
+from eccaht.service.store.store import StoredStep, insert, last_number, now, upsert
 from eccaht.streams import Alarm
 
 EVERY = 60  # windows between checkpoints
@@ -332,3 +334,47 @@ class LivePlant:
                 kind, size = named.get(k, (standing.get(k), None))
                 found.append({"sensor": self.model.names[k], "belief": float(beliefs[k]), "kind": kind, "size": size})
         return tuple(found)
+
+
+def put_plant(
+    connection: sa.Connection,
+    name: str,
+    model: Model,
+    digest: str,
+    options: PlantOptions,
+    old: LivePlant | None,
+    most: int,
+) -> StoredStep:
+    """Write a plant, and return what has to be stored of it beside that.
+
+    old: the plant as the store has it, None if there is none. With the same model it goes on, at another false-alarm
+    rate perhaps; else a new era begins. most: rows that may wait.
+    """
+    row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == name)).one_or_none()
+    era, created = (1, now()) if row is None else (row.era, row.created)
+    session = LivePlant.session_for(model, digest, options)
+    if old is not None and old.digest == digest:
+        step, every = StoredStep(name), session.watch.false_alarm_every
+        if every != old.session.watch.false_alarm_every:
+            old.session.watch = with_rate(old.session.watch, every)
+            step.checkpoint = old.checkpoint()
+    else:
+        era += row is not None
+        closed = list[Event]()
+        session.number = last_number(connection, name)
+        if old is not None:
+            session.position = old.session.position
+            session.hearing.know(old.hearing.reason)
+            closed = old.session.close("the plant has another model now", old.clock)
+            session.number = max(session.number, old.session.number)
+        plant = LivePlant(name, model, digest, era, options, session, most)
+        connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name))
+        step = StoredStep(name) if old is None else plant.carry(old)
+        if session.position is not None:
+            step.add(closed, session.position)
+        step.checkpoint = plant.checkpoint()
+        begun = {"plant": name, "era": era, "digest": digest, "number": session.number, "created": now()}
+        insert(connection, schema.eras, [begun])
+    known = {"name": name, "digest": digest, "era": era, "options": options.stored(), "created": created}
+    upsert(connection, schema.plants, [known])
+    return step

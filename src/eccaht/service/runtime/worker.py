@@ -24,9 +24,8 @@ import sqlalchemy as sa
 from eccaht.base.clock import microseconds
 from eccaht.plants import Event, Model, parse_model
 from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
-from eccaht.service.runtime import eras
 from eccaht.service.runtime.owners import Owners
-from eccaht.service.runtime.plant import LivePlant
+from eccaht.service.runtime.plant import LivePlant, put_plant
 from eccaht.service.runtime.views import (
     Hub,
     PlantView,
@@ -261,13 +260,13 @@ class Worker:
             raise
 
     def put(self, connection: sa.Connection, name: str, digest: str, options: PlantOptions, who: str) -> list[Event]:
-        """Make a plant or change it, see `eras.put`; return what that ends, as events."""
+        """Make a plant or change it, see `put_plant`; return what that ends, as events."""
         try:
             old = self._read(connection, name)
         except (UnknownPlant, ValueError):  # what cannot be read is made anew
             old = None
         model = self._model(connection, digest)
-        step = eras.put(connection, name, model, digest, options, old, self.settings.limits.pending)
+        step = put_plant(connection, name, model, digest, options, old, self.settings.limits.pending)
         shown = {"model": digest, "options": options.model_dump(mode="json")}
         step.audit = audit_row(who, "plant", name, shown)
         write_steps(connection, [step], self._outgoing)

@@ -38,8 +38,7 @@ from functools import lru_cache
 import numpy as np
 
 from eccaht.base.arrays import Array, Index, Mask, support_of
-from eccaht.base.compiled import Loops
-from eccaht.base.sums import LONGEST_SUM
+from eccaht.base.compiled import LONGEST_SUM, Loops
 from eccaht.streams.designs.pair import among, check_weakest_pair
 from eccaht.streams.measurements import NotShown
 from eccaht.streams.problem import Problem

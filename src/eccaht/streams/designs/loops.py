@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eccaht.base.arrays import Array, Index
-from eccaht.base.compiled import compiled
-from eccaht.base.sums import sum_of
+from eccaht.base.compiled import compiled, sum_of
 
 
 @compiled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -148,3 +149,39 @@ def check_anomalies(problem: Problem, anomalies: Sequence[int] | Index) -> Index
     if streams[0] < 0 or streams[-1] >= problem.size:
         raise ValueError(f"the true set {shown} names a stream outside 0 to {problem.size - 1}")
     return streams
+
+
+_NEVER = 5e-4  # a measurement with a smaller share of the readings is left out
+
+
+class MixtureDesign(NamedTuple):
+    """Measurements, one a row and scaled to the budget, with their shares of the readings.
+
+    rate: nats a reading between the set and its hardest rival.
+    """
+
+    rate: float
+    shares: Array
+    measurements: Array
+
+
+def mixture_design(problem: Problem, anomalies: Sequence[int] | Index) -> MixtureDesign:
+    """Return the best mix for a set: max over W psd, tr W = 1, of min over rivals d'W d / 2 (`gamma_star(mix=True)`).
+
+    W = sum of p_m w_m w_m' over its eigenvectors: the measurement L'^-1 w_m, S = L L', gets the share p_m.
+
+    >>> design = mixture_design(Problem(np.eye(4), shift=1.0, n_anomalies=2, budget=2.0), [0, 3])
+    >>> round(design.rate, 3), design.measurements.round(3).tolist()
+    (0.5, [[0.5, -0.5, -0.5, 0.5]])
+    """
+    check_limits(problem)
+    truth = check_anomalies(problem, anomalies)
+    with one_thread():
+        bounds, W = mixed(problem, truth)
+    shares, directions = np.linalg.eigh(W)
+    kept = np.flatnonzero(shares > _NEVER)[::-1]
+    root = cholesky(problem.covariance.dense(), lower=True)
+    weights = solve_triangular(root, directions[:, kept], lower=True, trans=1)
+    weights *= np.where(problem.shift[truth] @ weights[truth] < 0.0, -1.0, 1.0)  # the set reads high
+    rows = (weights * (problem.budget / np.abs(weights).sum(axis=0))).T
+    return MixtureDesign(bounds.found, shares[kept] / shares[kept].sum(), rows)

@@ -7,7 +7,7 @@ from eccaht.streams.policies.catalogue import (
     Entry as Entry,
     make_policy as make_policy,
     policy_names as policy_names,
+    register_policy as register_policy,
 )
 from eccaht.streams.policies.policy import BudgetWarning as BudgetWarning, Policy as Policy
-from eccaht.streams.policies.registry import register_policy as register_policy
 from eccaht.streams.policies.storage import load_policy as load_policy

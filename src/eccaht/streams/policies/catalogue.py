@@ -6,7 +6,8 @@ Users add their own by `register_policy` (docs/how-to/own-policy.md).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,7 +271,7 @@ CATALOGUE: dict[str, Entry] = {
         constraints=True,
     ),
 }
-BUILT_IN = frozenset(CATALOGUE)  # others are of the user's own, see registry.py
+BUILT_IN = frozenset(CATALOGUE)  # others are of the user's own, see `register_policy`
 
 
 @dataclass(frozen=True)
@@ -371,3 +372,43 @@ def _checked_options(name: str, entry: Entry, options: dict[str, Any], **given: 
             has = f"its options are {', '.join(known)}" if known else "it has none of its own"
             raise ValueError(f"policy {name!r} has no option {option!r}: {has}")
     return options | {option: value for option, value in given.items() if option in taken}
+
+
+# names are parts of file names and of lists with commas; "all" and NAME-diagonal mean something else there
+_NAME = re.compile(r"(?!all$)(?!.+-diagonal$)[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def register_policy(name: str, entry: Entry, *, replace: bool = False) -> Entry:
+    """Add a policy under a name of its own, for make_policy, compare and check_policy.
+
+    replace: another policy that was registered under this name gives way, as when a cell of a notebook is run again.
+    Returns the entry.
+
+    >>> from eccaht.streams.policies.choosers import compose_joint
+    >>> register_policy("joint", Entry("my own joint", "this example", compose_joint))
+    Traceback (most recent call last):
+    ValueError: policy 'joint' is built in: choose another name
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        rule = "up to 64 of a-z, 0-9, '-', '_' and '.', neither 'all' nor NAME-diagonal"
+        raise ValueError(f"{name!r} cannot be the name of a policy: use {rule}")
+    if not isinstance(entry, Entry):
+        raise ValueError(f"policy {name!r} must be an Entry, not {type(entry).__name__}: from_ask_tell makes one")
+    if name in BUILT_IN:
+        raise ValueError(f"policy {name!r} is built in: choose another name")
+    if not replace and CATALOGUE.get(name, entry) != entry:
+        raise ValueError(f"policy {name!r} is registered already: choose another name, or add replace=True")
+    CATALOGUE[name] = entry
+    return entry
+
+
+def own_entries() -> dict[str, Entry]:
+    """The policies that were registered in this process, by name."""
+    return {name: entry for name, entry in CATALOGUE.items() if name not in BUILT_IN}
+
+
+def set_own_entries(entries: Mapping[str, Entry]) -> None:
+    """Have these and no other policies of the user's own, as another process has them."""
+    for name in own_entries():
+        del CATALOGUE[name]
+    CATALOGUE.update(entries)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array, Index
-from eccaht.base.compiled import compiled
-from eccaht.base.sums import sum_of
+from eccaht.base.compiled import compiled, sum_of
 
 _AT_ONCE = 4  # rows added up side by side: one addition waits for the one before
 

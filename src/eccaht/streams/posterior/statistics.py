@@ -16,8 +16,7 @@ from scipy.linalg import solve_triangular
 
 from eccaht.base.arrays import Array, Index, check_gram, check_same
 from eccaht.base.codec import Field, Sizes
-from eccaht.base.compiled import Loops
-from eccaht.base.sums import LONGEST_SUM
+from eccaht.base.compiled import LONGEST_SUM, Loops
 from eccaht.streams.covariance import Covariance
 from eccaht.streams.posterior.shared_noise import vector_noise, whitened
 from eccaht.streams.problem import Problem
