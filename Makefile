@@ -46,7 +46,7 @@ lint: $(VENV)/.lint         ## style, types, import layers, spelling
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
-	$(VENV)/bin/codespell src tests benchmarks docs deploy *.md
+	$(VENV)/bin/codespell src tests benchmarks docs deploy .github *.md
 
 format: $(VENV)/.lint
 	$(RUN) ruff check --fix .
