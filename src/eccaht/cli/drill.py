@@ -86,9 +86,6 @@ def drill(
     )
 
 
-# -- with few readings ---------------------------------------------------------------------------------
-
-
 def _numbers(text: str) -> list[float | None]:
     """Numbers of readings; None stands for all."""
     try:
@@ -139,9 +136,6 @@ def _print_readings(found: ReadingDrills) -> None:
         f"\ndelay: median windows to the alarm; later: mean windows after the full watch, of faults that both found; "
         f"false alarms: in {counted(quiet, 'quiet window')}, {quiet / found.every:.2g} expected."
     )
-
-
-# -- for people ----------------------------------------------------------------------------------------
 
 
 def _print(drills: Drills, *, watch: bool) -> None:

@@ -122,8 +122,6 @@ def _show(results: _Results, outcome: CollectionPiece) -> None:
         typer.echo(f"  {line}")
 
 
-# -- tables --------------------------------------------------------------------------------------------
-
 _COUNTED = ("false_alarms", "quiet_time_in_alarm", "found", "begun")  # of all collections
 _ANSWERS = (  # what `identify` says
     *("altered_at_n", "first_place", "dated_within_60s", "dated_within_5s", "fault_days_found", "alarms"),

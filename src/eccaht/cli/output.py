@@ -158,9 +158,6 @@ def note(text: str) -> None:
     typer.echo(f"Note: {text}", err=True)
 
 
-# -- at work -------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def ended_by_signals(end_work: Callable[[], object]) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end what is done now, not the program; a second one ends the program."""
@@ -181,9 +178,6 @@ def ended_by_signals(end_work: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         restore()
-
-
-# -- numbers in tables ---------------------------------------------------------------------------------
 
 
 def show_lines(rows: Sequence[Sequence[str]]) -> None:

@@ -163,9 +163,6 @@ def _started(session: Session, path: Path, begun: bool) -> Event:
     return of_program("started", text)
 
 
-# -- windows -------------------------------------------------------------------------------------------
-
-
 class RecordedWindows:
     """The windows of complete files after the start `after`; the last one, which may lack rows, only if `whole`."""
 
@@ -238,9 +235,6 @@ class Growing:
     @property
     def _over(self) -> bool:
         return self._ended or self._follower.file.timed_out
-
-
-# -- the loop ------------------------------------------------------------------------------------------
 
 
 class Watching:

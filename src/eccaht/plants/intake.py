@@ -64,9 +64,6 @@ class Rows:
         object.__setattr__(self, "values", values)
 
 
-# -- one value -------------------------------------------------------------------------------------------
-
-
 def number_of(value: Any) -> float:
     """A number, NaN where there is none: null, a text that files have in its place, or what is not finite.
 
@@ -112,9 +109,6 @@ def level_of(value: Any, levels: Sequence[str]) -> float:
 
 def _kind(value: Any) -> str:
     return {"dict": "an object", "list": "a list"}.get(type(value).__name__, type(value).__name__)
-
-
-# -- rows that wait, and rows that were there before -----------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +221,6 @@ class Intake:
         self._low, self._high = np.array(list(model.left_out.values())).reshape(-1, 2).T
         self._seen: OrderedDict[int, bytes] = OrderedDict()
 
-    # -- rows in -----------------------------------------------------------------------------------------
-
     def add(self, rows: Rows, limit: int | None = None) -> Released:
         """Take rows; return the windows that they complete. limit: see `BelievedTime.hear`."""
         return self.add_scaled(self.scaled(rows), limit)
@@ -319,8 +311,6 @@ class Intake:
         self.waiting = _pick(self.waiting, slice(count))
         return doubted
 
-    # -- windows out -------------------------------------------------------------------------------------
-
     def finish(self) -> Released:
         """The windows that no later row has completed."""
         return self._release(len(self.waiting.times), _no_rows(len(self.columns)))
@@ -384,8 +374,6 @@ class Intake:
             ends = float(self._low[k]), float(self._high[k])
             moved.append(Moved.of(self.columns[K + k], *ends, read, rows.times[row]))
         return moved
-
-    # -- from one program to the next --------------------------------------------------------------------
 
     def remember(self, start: int, seen: bytes) -> None:
         """A window is complete that is made of these readings."""
@@ -465,9 +453,6 @@ def _merged(before: Batch, more: Batch) -> tuple[Batch, NDArray[np.bool_]]:
         there[gaps] = more.values[row - n][gaps]
         fresh[row] = gaps.any()
     return Batch(times, values), fresh[n:]
-
-
-# -- a file that grows -----------------------------------------------------------------------------------
 
 
 class Follower:

@@ -165,9 +165,6 @@ def update_model(
     return Update(fitted, *counts, lines, int(wrong.sum()), changed, comparison, fresh.notes, history is not None)
 
 
-# -- a model fitted anew ---------------------------------------------------------------------------------
-
-
 def recalibrate(model: Model, windows: Windows) -> tuple[Model, Windows]:
     """A new model of the windows, and the windows of its sensors with gaps filled.
 
@@ -226,9 +223,6 @@ def _report(column: ColumnReport, reasons: dict[str, str], imputed: dict[str, fl
     if column.name in reasons:
         return ColumnReport(column.name, False, reasons[column.name], column.kind)
     return replace(column, imputed=imputed[column.name]) if column.kept else column
-
-
-# -- which windows, and which model is better ------------------------------------------------------------
 
 
 def _kept(model: Model, history: Any, added: Windows, notation: Notation | None) -> tuple[Windows, int]:

@@ -100,8 +100,6 @@ class Broker:
             self._news.clear()
             await self._news.wait()
 
-    # -- reading --------------------------------------------------------------------------------------
-
     async def _keep_reading(self) -> None:
         """Read, and let paho look after the connection once a second, until it is gone."""
         try:
@@ -129,8 +127,6 @@ class Broker:
         if self._client.want_write():
             self._client.loop_write()
         self._client.loop_misc()
-
-    # -- paho's callbacks -----------------------------------------------------------------------------
 
     def _on_connect(self, _: Client, __: Any, ___: Any, code: ReasonCode, ____: Any) -> None:
         self._accepted = not code.is_failure

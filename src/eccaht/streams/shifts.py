@@ -73,9 +73,6 @@ def shift_prior(shift: Shift, size: int) -> ShiftPrior:
     return ShiftPrior(mean, spread)
 
 
-# -- the log-likelihood of a shift against none: of one stream, of several, of one whose size is integrated out --------
-
-
 def log_ratio(shift: Any, total: Any, variance: Any = 1.0, count: Any = None) -> Any:
     """log p(readings | shift) - log p(readings | 0) for readings N(shift, variance) that add up to `total` (eq. 3).
 

@@ -84,9 +84,6 @@ class Faults:
         return notes
 
 
-# -- line by line ----------------------------------------------------------------------------------------
-
-
 def good_lines(
     lines: Iterable[tuple[int, bytes]], layout: Layout, faults: Faults
 ) -> tuple[list[bytes], tuple[int, ...]]:
@@ -158,9 +155,6 @@ def damaged(layout: Layout, error: BaseException) -> ValueError:
     # the last is a quotation mark without its partner
     odd = any(word in text for word in ("more fields", "n_extra", "n_missing", "malformed"))
     return (WrongWidth if odd else ValueError)(f"{layout.path} is damaged or incomplete: {text[:120]}")
-
-
-# -- value by value --------------------------------------------------------------------------------------
 
 
 def check_texts(layout: Layout, frame: pl.DataFrame, names: Collection[str]) -> None:

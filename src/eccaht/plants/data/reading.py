@@ -118,9 +118,6 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     return frame
 
 
-# -- the time of each row --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TimeRule:
     """How to get the time of each row.
@@ -271,9 +268,6 @@ def _zone_of_texts(texts: pl.Series, form: str) -> str | None:
     offsets = texts.str.strip_chars().str.extract(r"([+-]\d\d:?\d\d|Z)$").drop_nulls().unique().to_list()
     zones = {as_zone(offset) for offset in offsets}
     return zones.pop() if len(zones) == 1 else DIFFERENT
-
-
-# -- formats of times that are written as text --------------------------------------------------------
 
 
 def guess_formats(

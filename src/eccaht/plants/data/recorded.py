@@ -291,9 +291,6 @@ def _in_order(
     return (slice(a, b) if order is None else order[a:b]), moments[a:b]
 
 
-# -- new data in the form of the history: bad values become missing, and are counted -----------------------------
-
-
 def as_expected(
     layout: Layout, frame: pl.DataFrame, names: Sequence[str], expected: Levels, faults: Faults
 ) -> pl.DataFrame:

@@ -240,9 +240,6 @@ def _moments(times: ArrayLike, rows: int) -> NDArray[np.datetime64]:
     return moments
 
 
-# -- CSV in memory ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Chunk:
     """A piece of CSV and what is expected of it; how many rows and columns it has is known before they are read."""

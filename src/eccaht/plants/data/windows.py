@@ -326,9 +326,6 @@ def follows(windows: Windows) -> NDArray[np.bool_]:
     return np.asarray(steps < 2.5 * windows.seconds)
 
 
-# -- to how many decimals readings are written -----------------------------------------------------------
-
-
 def decimals(column: Array) -> int | None:
     """The number of decimals that all readings of a column have at most; None if more than MOST_DECIMALS or none.
 

@@ -105,8 +105,6 @@ class Engine:
         self._lasted = np.zeros(N, dtype=np.int64)
         self._far = normal.tails.base + 10.0  # rarity of a sensor that is stuck
 
-    # -- one window ----------------------------------------------------------------------------------
-
     def step(self, x: Array, which: Index | None = None) -> WindowResult:
         """Take a window of each of the plants `which`, all of them if not given: (n, K), robust units, NaN: silent."""
         n = np.arange(len(self.count)) if which is None else which
@@ -231,8 +229,6 @@ class Engine:
             values[:, d] = found.max(axis=1)
         return values, e[:, self._columns[detectors.RESIDUAL]]
 
-    # -- changes that last ---------------------------------------------------------------------------
-
     def _about_levels(self, shown: Residuals, n: Index) -> Array:
         """How far windows are beyond a threshold about the level of a change, (n,).
 
@@ -266,8 +262,6 @@ class Engine:
         self._forget(n, (self._rings_about,))
         return True
 
-    # -- alarms --------------------------------------------------------------------------------------
-
     def _decide_alarms(self, passing: Mask, n: Index) -> tuple[Mask, Mask, Mask]:
         """Begin and end alarms, (n,): plants of which a detector passes; return began, ended and changed, (n,) each."""
         passed_ago = np.where(passing, 0, self._passed_ago[n] + 1)
@@ -288,8 +282,6 @@ class Engine:
         if (over := ended & ~changed).any():  # reset the running means, so that the recovery raises no alarm
             self._forget(n[over])
         return began, ended, changed
-
-    # -- standstill, silence, range ------------------------------------------------------------------
 
     def _standing(self, x: Array, n: Index) -> Mask:
         """Count for how long sensors repeat a value or are silent; those that are stuck, (n, K)."""
@@ -323,8 +315,6 @@ class Engine:
     def stood_for(self) -> Array:
         """The windows for which each sensor repeats a value, is silent or is out of range, (3, N, K)."""
         return np.stack([self.repeats, self.silent, self.ranged_for])
-
-    # -- files ---------------------------------------------------------------------------------------
 
     def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
         shapes = {name: ring.shape for name, ring in self._empty_rings().items()}
@@ -396,7 +386,6 @@ def runs_of(engine: Engine, values: Array, missing: Index) -> list[Run]:
     return runs
 
 
-# -- when an incident began and when it was over -----------------------------------------------------------
 #
 # The likelihood of every beginning and end around an alarm. A sensor that is off by d spreads from window s to before
 # window t moves its residuals by d h, with h = sqrt(Q_kk) in window s, (Q_kk + P_kk') / sqrt(Q_kk) after it and

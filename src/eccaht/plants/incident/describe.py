@@ -251,9 +251,6 @@ def gaps_before(windows: Windows) -> NDArray[np.intp]:
     return np.concatenate([[0], np.maximum(np.round(steps) - 1, 0)]).astype(np.intp)
 
 
-# -- of what kind a fault is ---------------------------------------------------------------------------
-
-
 def kind_of(course: Array, read: Array | None = None) -> Kind:
     """The kind of a course, (L,): a step, a drift, noise, a replay, or a course of its own.
 
@@ -287,9 +284,6 @@ def kind_of(course: Array, read: Array | None = None) -> Kind:
         return "replay"
     white = float(centred[1:] @ centred[:-1]) / power
     return "noise" if white < TUNING.noise_memory else "free"
-
-
-# -- what the other sensors predict --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,9 +116,6 @@ def _beliefs(rarity: Array, K: int, wrong: Sequence[int], named: Sequence[int]) 
     return np.asarray(beliefs)
 
 
-# -- the incidents of a recording ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class DatedIncident:
     """One incident: its dates and sensors; wrong: those that stand still or are out of range, by kind.

@@ -295,9 +295,6 @@ def _too_few(table: Table, reports: Sequence[ColumnReport]) -> str:
     )
 
 
-# -- the length of windows -------------------------------------------------------------------------------
-
-
 def default_window(table: Table) -> float:
     """Seconds of a window, or rows where these are counted.
 

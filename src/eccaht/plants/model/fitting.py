@@ -113,9 +113,6 @@ def explained(values: Array) -> Array:
     return np.where(all_of_it > 0.0, 1.0 - left / np.where(all_of_it > 0.0, all_of_it, 1.0), np.nan)
 
 
-# -- about the level just before --------------------------------------------------------------------------
-
-
 def fit_local(values: Array) -> Local:
     """Fit a history, (T, K), in robust units and without gaps; rarities are counted on thirds by fits to the rest."""
     from scipy.ndimage import median_filter  # which takes longer to load than a model

@@ -103,9 +103,6 @@ def _clean_column(
     return Sensor(report, levels, center, scale, means, stuck, gap, present, flat, places)
 
 
-# -- shares of the rows ---------------------------------------------------------------------------------
-
-
 def longest_run(column: Array) -> float:
     """The longest share of the rows in which one value repeats.
 

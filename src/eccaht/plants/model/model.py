@@ -482,9 +482,6 @@ def _restricted(covariance: Covariance, chosen: NDArray[np.intp]) -> Covariance:
     return Dense(covariance.dense()[np.ix_(chosen, chosen)])
 
 
-# -- new data --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Notation:
     """How new data are written; None: found automatically, or as in the history."""

@@ -26,8 +26,6 @@ _LARGEST = 1e60  # of raw readings, as in calibration
 _EARLIEST, _LATEST = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31", "us")
 
 
-# -- a model in a file -----------------------------------------------------------------------------------
-
 _COLUMN: Fields = (
     Field("name", (), str, high=LONGEST_TEXT),
     Field("kept", (), bool),
@@ -132,9 +130,6 @@ def checked_covariance(matrix: Any, size: int) -> Covariance | Callable[[], Cova
         return make()
     values = np.linalg.eigvalsh(matrix)
     return make if values[0] > size * np.finfo(float).eps * values[-1] else make()
-
-
-# -- what could come from a real history -----------------------------------------------------------------
 
 
 def check_text(text: str, what: str) -> None:

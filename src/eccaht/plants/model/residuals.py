@@ -174,9 +174,6 @@ def before_of(values: Array, follows: NDArray[np.bool_] | None = None, first: Ar
     return before
 
 
-# -- arrays and precisions --------------------------------------------------------------------------------
-
-
 def completed(y: Array, precision: Array) -> Array:
     """Windows whose missing entries, NaN, are what the others predict, so that they bear no evidence."""
     missing = np.isnan(y)

@@ -269,9 +269,6 @@ def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
     return [line for text in texts for line in wrap.wrap(text.strip())]
 
 
-# -- why these sensors ---------------------------------------------------------------------------------
-
-
 def why(incident: Incident, suspect: Suspect) -> str:
     """One sentence that says what this sensor does by itself and what the others say it should do."""
     since = suspect.began if suspect.began is not None else incident.began
@@ -358,9 +355,6 @@ def unit_of(suspect: Suspect) -> float:
     interval = suspect.size_raw_interval
     units = (0.5 * (interval.high - interval.low), suspect.size_raw, 0.01 * suspect.reason.expected)
     return next((abs(unit) for unit in units if math.isfinite(unit) and unit), 1.0)
-
-
-# -- kinds, sizes, names -------------------------------------------------------------------------------
 
 
 def kind_of(suspect: Suspect) -> str:

@@ -53,9 +53,6 @@ _NEVER = 1e9  # windows
 Mask = NDArray[np.bool_]
 
 
-# -- what may be read, and what is an alarm then -----------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class ReadingPlan:
     """How much may be read in a window, and what of it is an alarm.
@@ -195,9 +192,6 @@ def masked(row: Array, read: Index) -> Array:
     return shown
 
 
-# -- normal operation from window to window ---------------------------------------------------------------
-
-
 @dataclass
 class Latch:
     """An alarm begins with what is sudden, goes on with what lasts, and outlives its last passing window by a few."""
@@ -290,8 +284,6 @@ class ActiveEngine:
         """The statistics so far no longer count."""
         self._last = np.zeros((max(MEANS), len(MEANS)))  # the newest first
 
-    # -- what to read ------------------------------------------------------------------------------------
-
     def ask(self) -> Index:
         """The sensors to read in the next window, those first that say most; the same until it has come."""
         if self.asked is None:
@@ -345,8 +337,6 @@ class ActiveEngine:
             G[k] = column
             C -= C[:, k, None] * column
             known = w[order] @ G[order] ** 2
-
-    # -- one window --------------------------------------------------------------------------------------
 
     def step(self, x: Array) -> ActiveResult:
         """Take a window, (1, K), in robust units, NaN: not read."""
@@ -418,8 +408,6 @@ class ActiveEngine:
             lasted[places] = 0.0
         if self.asked is not None and np.isin(self.asked, places).any():
             self.asked = None
-
-    # -- standstill, silence, range ----------------------------------------------------------------------
 
     def _stand(self, x: Array) -> Mask:
         """Count for how many readings sensors stand; those that are stuck, which bear no evidence, (K,)."""

@@ -212,8 +212,6 @@ class PlantWatch:
             return None
         return found
 
-    # -- arrival -------------------------------------------------------------------------------------
-
     def _arrived(self, start: np.datetime64 | None) -> bool:
         """Count the windows that are missing before this one; False if it came before."""
         if self.time and (start is None) != (self.start is None):
@@ -283,8 +281,6 @@ class PlantWatch:
         return noticed % TUNING.renamed_every_windows > 0 or rests(
             self.normal, k, self._recent.usual()[:start], values[start:]
         )
-
-    # -- alarms --------------------------------------------------------------------------------------
 
     def _raise(self, now: int) -> Alarm | None:
         """Date an alarm and name its sensors by the windows so far, as `identify` does.
@@ -373,9 +369,6 @@ class PlantWatch:
         if self.confidence is None or self.standing or len(naming.named) > MOST_FAULTY:
             return None
         return self.confidence.counted(clues_of(naming))
-
-
-# -- what a watch remembers of its readings -------------------------------------------------------------
 
 
 class Recent:

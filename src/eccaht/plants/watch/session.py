@@ -308,9 +308,6 @@ class Session:
         return numbered
 
 
-# -- false-alarm rates as people write them ------------------------------------------------------------
-
-
 def false_alarm_every(text: str | None, model: Model, what: str = "--false-alarms") -> float:
     """The mean time to a false alarm, in windows of the model; what: messages call the text so.
 

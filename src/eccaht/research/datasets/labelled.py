@@ -73,9 +73,6 @@ class Entity:
         return tuple(dict.fromkeys(found))
 
 
-# -- what a directory holds ----------------------------------------------------------------------------
-
-
 class _FoundRecording(NamedTuple):
     """What a directory holds, and notes on the directories below it that are skipped."""
 
@@ -246,9 +243,6 @@ def _columns(path: Path) -> list[str]:
             return re.split("[;,]", file.readline().strip())
     except (OSError, EOFError):
         return []
-
-
-# -- rows ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,6 @@ def rows_a_day(readings: CaseReadings) -> float:
     return _DAY / float(np.median(np.diff(readings.times)) / np.timedelta64(1, "s"))
 
 
-# -- methods -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Alarms:
     """What a method makes of a recording, by row; begins: the rows in which alarms begin.
@@ -240,9 +237,6 @@ def charted(chart: Chart, history: CaseReadings, rate: float) -> Watcher:
 
 
 DETECTORS: dict[str, Detector] = {OURS: Ours} | {name: partial(charted, chart) for name, chart in CHARTS.items()}
-
-
-# -- outcomes ------------------------------------------------------------------------------------------
 
 
 class Watched(NamedTuple):

@@ -67,9 +67,6 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
     return from_rows([cells(outcome) for outcome in outcomes])
 
 
-# -- measures ------------------------------------------------------------------------------------------
-
-
 def summarise_detection(outcomes: Sequence[Outcome]) -> Detection:
     """The measures at the given rate, and below `at_equal_rates` those at the rate measured of our engine."""
     found: dict[str, dict[str, dict[str, list[Outcome]]]] = {}
@@ -237,11 +234,8 @@ def _flat(found: Measures, prefix: str = "") -> Iterator[tuple[str, float | None
             yield f"{prefix}{measure}", value, low, high
 
 
-# -- the NAB score of change points (Lavin and Ahmad 2015), standard profile, as SKAB's leaderboard has it --
-
-
 def nab_points(detections: Array, changes: Array) -> float:
-    """The sum of what detections earn and cost; all are seconds in increasing order.
+    """What detections of change points earn and cost (Lavin and Ahmad 2015, standard profile); seconds, increasing.
 
     Each change point opens a window of 60 s. The first detection in it earns what a sigmoid has left, from 1 at once to
     -0.11 at the end of the window; further ones in it count nothing, a window without any costs 1, a detection outside

@@ -76,9 +76,6 @@ def _mark(line: Line2D, look: PolicyLook, place: float) -> None:
     line.set(**look.mark(3.8), markevery=(int(place * apart), apart), markeredgewidth=0.0)
 
 
-# -- a comparison: F1 against measurements -------------------------------------------------------------
-
-
 def draw_comparison(records: Records) -> Figure:
     """Draw the policies, of more than six the best ones."""
     best_first = sorted(records.hits, key=lambda name: -records.hits[name].mean())
@@ -90,8 +87,6 @@ def draw_comparison(records: Records) -> Figure:
         figure.legend(loc="outside right upper", handlelength=2.8)
     return figure
 
-
-# -- searches in recorded rows: how long each method takes, group by group -----------------------------
 
 Reached = Callable[[Array, float], int | None]
 

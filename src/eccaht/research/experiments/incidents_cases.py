@@ -159,9 +159,6 @@ def spread(first: int, last: int, length: int, most: int) -> Sequence[int]:
     return [int(first + k * length) for k in places]
 
 
-# -- methods -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Judgement:
     """All known sensors, the most suspect first, and those that are named.

@@ -105,8 +105,6 @@ def trials_table(trials: Sequence[ReplayTrial]) -> Table:
     return from_rows([{**cells(trial), "right": trial.right} for trial in trials])
 
 
-# -- measures ------------------------------------------------------------------------------------------
-
 Measure = Callable[[ReplayTrial], float]
 MEASURES: dict[str, Measure] = {
     "precision_at_n": lambda trial: trial.precision,
@@ -207,9 +205,6 @@ def _share(tier: str, method: str, measure: str, happened: Sequence[bool]) -> Nu
     if not trials:
         return Number(tier, method, measure, "", np.nan, None, 0)
     return Number(tier, method, measure, "", many / trials, clopper_pearson(many, trials), trials, many)
-
-
-# -- for programs and files ----------------------------------------------------------------------------
 
 
 def as_entry(summary: Summary) -> dict[str, Any]:

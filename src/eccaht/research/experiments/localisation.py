@@ -156,9 +156,6 @@ def follow(search: RecordedSearch, policy: Policy, problem: Problem) -> NDArray[
     return hits
 
 
-# -- summaries -----------------------------------------------------------------------------------------
-
-
 class Saved(NamedTuple):
     """How many more measurements the blind method needs than the full one, paired run by run."""
 

@@ -167,9 +167,6 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-# -- charts --------------------------------------------------------------------------------------------
-
-
 Flags = NDArray[np.bool_]
 Statistic = Callable[[Array], Array]  # rows, (T, K) -> (T,)
 Chart = Callable[[Array], Statistic]
@@ -240,9 +237,6 @@ def _quadratic(z: Array, Q: Array) -> Array:
 def _with_past(z: Array) -> Array:
     """Each row beside the one before; the first beside itself."""
     return np.hstack([z, np.vstack([z[:1], z[:-1]])])
-
-
-# -- thresholds and alarms -----------------------------------------------------------------------------
 
 
 def held_out(chart: Chart, history: Array) -> Array:

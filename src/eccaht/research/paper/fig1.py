@@ -28,9 +28,6 @@ def problem() -> Problem:
     return _SETTING.problem()
 
 
-# -- the run -------------------------------------------------------------------------------------------
-
-
 def trace(seed: int, entry: Experiment = ENTRY) -> Table:
     """Run the search, ignoring its stopping rule; one row a (step, stream), what belongs to the whole step repeated.
 

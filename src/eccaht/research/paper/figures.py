@@ -108,9 +108,6 @@ def _bars(ax: Axes, x: Array, values: Array, colour: str, results: Results) -> l
     return [ax.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.7, zorder=1.5)]
 
 
-# -- F1 against measurements ---------------------------------------------------------------------------
-
-
 def _draw_curves(figure: Figure, results: Results) -> None:
     experiment, settings = results.experiment, range(len(results.experiment.settings))
     figure.set_figheight(3.7)
@@ -139,9 +136,6 @@ def _never(censored: list[int], runs: int) -> str:
     if len(censored) == 1:
         return f"{censored[0]}/{runs} never"
     return ", ".join(f"({letter}) {count}/{runs}" for letter, count in zip(_LETTERS, censored, strict=False)) + " never"
-
-
-# -- measurements to the target against x --------------------------------------------------------------
 
 
 def _draw_sweep(figure: Figure, results: Results) -> None:
@@ -208,9 +202,6 @@ def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
     return [Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off"), lines[0]]
 
 
-# -- final F1 against effective rank -------------------------------------------------------------------
-
-
 def _draw_rank(figure: Figure, results: Results) -> None:
     experiment, (name,) = results.experiment, results.experiment.policies
     colour = looks([name])[name].colour
@@ -245,8 +236,6 @@ _DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {
     "rank": _draw_rank,
 }
 
-
-# -- figure 1: one search seen from inside -------------------------------------------------------------
 
 _RED, _BLUE = "#B2182B", "#2166AC"  # the ends of the heat map, so that a sign has one colour everywhere
 

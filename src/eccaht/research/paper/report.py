@@ -82,9 +82,6 @@ def _load(directory: Path) -> tuple[dict[str, Results], dict[str, str]]:
     return results, refused
 
 
-# -- numbers ------------------------------------------------------------------------------------------------
-
-
 def _save_numbers(judged: Judged, directory: Path) -> list[Path]:
     """verdicts.csv: each number with its interval; runs.csv: the values of the runs behind it."""
     verdicts, runs = [], []
@@ -101,9 +98,6 @@ def _save_numbers(judged: Judged, directory: Path) -> list[Path]:
     numbers = from_rows(verdicts, ("claim", "verdict", "number", "value", "low", "high", "speaks_for_it", "note"))
     single = from_rows(runs, ("claim", "number", "run", "value"))
     return [save_table(numbers, home / "verdicts.csv"), save_table(single, home / "runs.csv")]
-
-
-# -- verdicts -----------------------------------------------------------------------------------------------
 
 
 def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged: Judged) -> Iterator[Block]:
@@ -158,9 +152,6 @@ def _badge(verdict: Verdict) -> Badge:
     """The verdict in colour; what would have to be run stands beside it."""
     words = verdict.word if verdict.word == "not run" else verdict.sentence
     return Badge(words, _KINDS.get(verdict.word, "open"))
-
-
-# -- figures ------------------------------------------------------------------------------------------------
 
 
 def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]:

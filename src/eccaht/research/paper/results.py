@@ -75,9 +75,6 @@ def unlimited_budget(problem: Problem) -> float:
     return needed
 
 
-# -- tables of comparisons ----------------------------------------------------------------------------------
-
-
 def summary_table(results: Results) -> Table:
     """One row for each setting and policy."""
     return from_rows([_summary(results, *cell) for cell in results.experiment.cells])
@@ -118,9 +115,6 @@ def rank_table(results: Results) -> Table:
     return from_rows(
         [{"family": setting.label, **setting.ranks()._asdict()} for setting in results.experiment.settings]
     )
-
-
-# -- searches that the gap rule stops ------------------------------------------------------------------
 
 
 def error_table(results: Results) -> Table:

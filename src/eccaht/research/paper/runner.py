@@ -137,9 +137,6 @@ class _Counter:
         self._progress(self._now)
 
 
-# -- cells ---------------------------------------------------------------------------------------------
-
-
 def _pieces(
     directory: Path, experiment: Experiment, runs: int, seed: int, note: Callable[[str], object]
 ) -> Iterator[Piece]:
@@ -192,9 +189,6 @@ def _run(k: int, piece: Piece) -> tuple[int, NDArray[Any]]:
         return k, np.stack([once(problem, policy, horizon, seed, options) for seed in seeds])
     except (ValueError, ArithmeticError) as error:
         raise type(error)(f"{experiment.id}, {setting.label}, {error}") from None
-
-
-# -- tables and figures --------------------------------------------------------------------------------
 
 
 def files(directory: Path, experiment: Experiment) -> list[Path]:

@@ -30,9 +30,6 @@ SPECIFICATION, _CELLS = "spec.json", "cells"
 _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
 
 
-# -- what was run --------------------------------------------------------------------------------------
-
-
 def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None:
     """Refuse to add to results that were made in another way."""
     home = directory / experiment.id
@@ -84,9 +81,6 @@ def _read_spec(home: Path) -> dict[str, Any]:
     if not isinstance(spec, dict):
         raise ValueError(f"cannot read {home / SPECIFICATION}: it holds no specification")
     return spec
-
-
-# -- cells ---------------------------------------------------------------------------------------------
 
 
 def cell_path(directory: Path, id: str, cell: Cell) -> Path:

@@ -86,9 +86,6 @@ def claimed(
     return add
 
 
-# -- from runs to numbers -----------------------------------------------------------------------------------
-
-
 def lead(
     results: Results,
     rival: str,
@@ -191,9 +188,6 @@ def final_f1(results: Results, settings: Index, policy: str) -> Array:
     """F1 at the end, for each run the mean over some settings."""
     ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
     return ends
-
-
-# -- from numbers to verdicts -------------------------------------------------------------------------------
 
 
 def conclude(measures: Iterable[Measure], *experiments: str, beside: Iterable[Measure] = ()) -> Verdict:

@@ -155,9 +155,6 @@ def _searches(
     return searches, left_out
 
 
-# -- fig4b ---------------------------------------------------------------------------------------------
-
-
 class Timed(NamedTuple):
     """Seconds from the beginning of an attack to the end of the window that names its points, one value a run.
 
@@ -228,9 +225,6 @@ def pipeline_table(timed: Sequence[Timed]) -> Table:
 def mean_seconds(times: Sequence[float | None], limit: float) -> float:
     """Mean of the times, the limit for those that were never reached."""
     return float(np.mean([limit if time is None else time for time in times]))
-
-
-# -- what was decided ----------------------------------------------------------------------------------
 
 
 def column_table(model: Model) -> Table:

@@ -60,9 +60,6 @@ class Channel(Protocol):
         """Send a message; raises NotDelivered or PerhapsDelivered."""
 
 
-# -- webhooks ------------------------------------------------------------------------------------------
-
-
 class WebhookSettings(Part):
     """A URL that gets a POST."""
 
@@ -140,9 +137,6 @@ def signed(secret: str, body: bytes, moment: int) -> str:
     """
     digest = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={moment},v1={digest}"
-
-
-# -- e-mail --------------------------------------------------------------------------------------------
 
 
 class MailSettings(Part):

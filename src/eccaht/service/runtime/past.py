@@ -80,9 +80,6 @@ def wrong_in(connection: sa.Connection, view: PlantView, span: Span, most: int |
     return found
 
 
-# -- sensors over time -----------------------------------------------------------------------------------
-
-
 class _Bins(NamedTuple):
     """Windows in bins: the first of each, and of each sensor mean, least and largest, (B, n)."""
 

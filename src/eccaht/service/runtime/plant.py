@@ -128,8 +128,6 @@ class LivePlant:
         """Whether the plant is watched."""
         return self.session.hearing
 
-    # -- what happens ----------------------------------------------------------------------------------
-
     def take(self, rows: Rows) -> tuple[StoredStep, Taken]:
         readings, unknown = self.intake.scaled(rows), self.intake.unknown(rows)
         limit = latest_believed(self.clock, self.options.ahead)
@@ -281,8 +279,6 @@ class LivePlant:
         """Where the watch stands, which takes a while to compute, once a window."""
         self.evidence, self.state = self.session.watch.evidence, self.session.watch.state
         self.peak = 0.0 if self.session.watch.alarm is None else max(self.peak, self.evidence)
-
-    # -- what is shown ---------------------------------------------------------------------------------
 
     def view(self, sources: Mapping[str, SourceState]) -> PlantView:
         watch, operator = self.session.watch, self.session.operator

@@ -95,8 +95,6 @@ class KafkaFeed(Feed):
             "error_cb": on_error,
         }
 
-    # -- messages -------------------------------------------------------------------------------------
-
     async def _take(self, messages: Iterable[Message]) -> None:
         """Submit the rows of all messages, plants side by side; rows that are refused end the connection.
 
@@ -148,8 +146,6 @@ class KafkaFeed(Feed):
         payloads = Payloads.of(self._settings, target, format=self._settings.format, names=self._settings.names)
         self._payloads[target.name] = (target, payloads)
         return payloads
-
-    # -- plants that come and go ----------------------------------------------------------------------
 
     def _assigned(self) -> None:
         """The group has settled: plants of an earlier connection come with their first message, or are another's."""

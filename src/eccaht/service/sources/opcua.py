@@ -89,8 +89,6 @@ class OpcUaFeed(Feed):
             )
         return client
 
-    # -- subscription ---------------------------------------------------------------------------------
-
     async def _follow(self, client: Client) -> None:
         """Subscribe; ends by an error only."""
         settings, session = self._settings, client.uaclient.session
@@ -177,8 +175,6 @@ class OpcUaFeed(Feed):
                     continue
             yield reading
 
-    # -- reading --------------------------------------------------------------------------------------
-
     async def _poll(self, client: Client) -> None:
         """Read all nodes again and again: one row each time, at the time that the clock of the server shows.
 
@@ -201,8 +197,6 @@ class OpcUaFeed(Feed):
             await self._submit([reading for reading in read if reading is not None])
             due = max(due + every, loop.time())
             await asyncio.sleep(due - loop.time())
-
-    # -- both -----------------------------------------------------------------------------------------
 
     async def _submit(self, readings: list[SensorReading]) -> None:
         await self.submit(self._target, readings)

@@ -164,8 +164,6 @@ class Payloads:
         if len(payload) > self.most.bytes:
             raise TooLarge(f"the payload has {len(payload)} bytes, more than {self.most.bytes}")
 
-    # -- JSON -----------------------------------------------------------------------------------------
-
     def _json(self, payload: bytes, sensor: str | None, arrived: int | None) -> Iterator[SensorReading]:
         self._check_size(payload)
         present = cache(lambda: self.moments.present() if arrived is None else arrived)
@@ -236,8 +234,6 @@ class Payloads:
     def _counts(self, document: dict[str, Any]) -> bool:
         quality = document.get(self.how.quality_key)
         return quality is None or self.good(severity(quality, self.how.quality_codes))
-
-    # -- CSV ------------------------------------------------------------------------------------------
 
     def _csv(self, payload: bytes) -> tuple[Rows, tuple[str, ...]]:
         """The rows as they stand there, and the columns that were not read because the model does not have them."""

@@ -67,8 +67,6 @@ class SqlFeed(Feed):
         finally:
             await thread.finish(lambda: None if connection is None else _close(connection))
 
-    # -- in the thread --------------------------------------------------------------------------------
-
     def _opened(self) -> sa.Connection:
         if self._url.get_backend_name() == "sqlite" and not Path(self._url.database or "").is_file():
             raise FileNotFoundError(f"there is no file {self._url.database}")
@@ -118,8 +116,6 @@ class SqlFeed(Feed):
             if size >= _LARGEST_PAGE:
                 raise ValueError(f"table {self._settings.table} has over {_LARGEST_PAGE} rows with the time {last}")
             size = min(10 * size, _LARGEST_PAGE)
-
-    # -- rows -----------------------------------------------------------------------------------------
 
     async def _poll(
         self, thread: OneThread, connection: sa.Connection, query: sa.Select[Any], sensors: Sequence[str]

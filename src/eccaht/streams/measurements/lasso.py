@@ -67,8 +67,6 @@ class _Path:
         self.columns = np.empty((contrast.size, 16), order="F")  # S[:, active]
         self.factor = np.empty((0, 0))  # L L' = S[active, active]
 
-    # -- the direction at a knot -------------------------------------------------------------------
-
     def turn(self) -> Array:
         """Choose the active set at this knot and return the direction of the active streams."""
         reached = np.abs(self.residual) >= self.lam * (1.0 - _TIE)
@@ -116,8 +114,6 @@ class _Path:
                 goal = self._solve()
             w = goal
         raise ArithmeticError("a tie of the lasso path could not be resolved")
-
-    # -- moving along a segment --------------------------------------------------------------------
 
     def next_event(self, w: Array) -> float:
         """How far lam may fall before a stream enters, leaves, or lam is 0."""
@@ -174,8 +170,6 @@ class _Path:
         for place in gone.nonzero()[0][::-1].tolist():
             self.left[self.active[place]] = True
             self._remove(place)
-
-    # -- the factor --------------------------------------------------------------------------------
 
     def _solve(self) -> Array:
         return lapack.dpotrs(self.factor, self.signs[self.places], lower=1)[0].ravel()

@@ -118,8 +118,6 @@ class AskTell(Belief):
         self._asked: Array | None = None  # what it asked for since the last reading
         self._answer: tuple[Array, Index | None] | None = None  # scores and decision after the last reading
 
-    # -- as a chooser --
-
     def choose(self, view: View) -> Choice:  # noqa: ARG002
         return Choice(self._ask())
 
@@ -140,8 +138,6 @@ class AskTell(Belief):
                 )
             self._asked = frozen(weights)
         return self._asked
-
-    # -- as a belief --
 
     def update(self, c: Array, y: float) -> None:
         self._made.tell(c.copy(), y)

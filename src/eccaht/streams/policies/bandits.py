@@ -58,9 +58,6 @@ def _means(view: View) -> EmpiricalMeans:
     return cast("EmpiricalMeans", view.belief)
 
 
-# -- CombGapE ------------------------------------------------------------------------------------------
-
-
 class CombGapE(_Unmeasured):
     """Nakamura & Sugiyama's gap-based exploration, Algorithm 1, with the sets of n streams as actions.
 
@@ -138,9 +135,6 @@ def compose_combgape(problem: Problem, *, alpha: float) -> Parts:
     belief = EmpiricalMeans(problem)
     search = CombGapE(problem, belief, alpha)
     return Parts(belief, search, _ConfidenceStop(search))
-
-
-# -- top-two sampling ----------------------------------------------------------------------------------
 
 
 class _TopTwo(_Unmeasured):

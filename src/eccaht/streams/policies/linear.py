@@ -45,9 +45,6 @@ def _sums(belief: Joint) -> tuple[Array, Array]:
     return evidence.rows(every)[:, every], evidence.linear[every]
 
 
-# -- LinGapE -------------------------------------------------------------------------------------------
-
-
 class LinGapE(Chooser):
     """Xu, Honda & Sugiyama 2018, Algorithm 1, for the n best of K (Reda, Kaufmann & Delahaye-Duriez 2021).
 
@@ -127,9 +124,6 @@ class GapStop:
 def compose_lingape(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
     belief, search = _free_means("lingape", problem, rng), LinGapE(problem, alpha)
     return Parts(belief, search, GapStop(belief, search))
-
-
-# -- RAGE ----------------------------------------------------------------------------------------------
 
 
 class Rage(Chooser):

@@ -115,9 +115,6 @@ def unpacked_problem(saved: Any, state: Any) -> Problem:
     )
 
 
-# -- the state of a search -----------------------------------------------------------------------------
-
-
 def _fields(policy: Policy) -> Fields:
     """Of a search; the belief and the chooser of hds are one."""
     alone = id(policy._chooser) == id(policy._belief)
@@ -156,9 +153,6 @@ def _asked_for(problem: Problem, weights: Array) -> Array:
     return frozen(weights)
 
 
-# -- covariances and vectors ---------------------------------------------------------------------------
-
-
 def _packed(value: Any) -> Any:
     """An operator as its type and parameters."""
     if isinstance(value, Covariance):
@@ -188,9 +182,6 @@ def _unpacked(value: Any, capacity: int) -> Any:
     kind = _OPERATORS[value["operator"]]
     parameters = {key: _unpacked(part, capacity) for key, part in value["parameters"].items()}
     return SparsePrecision.from_parameters(**parameters) if kind is SparsePrecision else kind(**parameters)
-
-
-# -- constraints ---------------------------------------------------------------------------------------
 
 
 def _packed_constraint(within: Constraint) -> Any:

@@ -222,7 +222,6 @@ def _deviation(values: Array) -> float:
     return math.sqrt(float(centred.sum() / values.size))
 
 
-# -- the posterior after whole vectors ---------------------------------------------------------------
 #
 # One whole vector says as much as K readings at once, so that the posterior jumps: a population that moves along
 # reading by reading is left behind. So the posterior is sampled from scratch. The sets around every known mode are

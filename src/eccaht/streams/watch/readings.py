@@ -96,8 +96,6 @@ class Readings:
         weights = root @ C
         return Whitened(weights, root, (weights**2).sum(axis=0))
 
-    # -- files ---------------------------------------------------------------------------------------------
-
     @property
     def _told(self) -> Index:
         return np.array([-1 if step.C is None else len(step.C) for step in self._steps], dtype=np.int64)

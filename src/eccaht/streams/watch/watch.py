@@ -91,8 +91,6 @@ class Watch:
         self._evidence = Evidence(self.problem)
         self._suspects: Suspects | None = None
 
-    # -- what to read --------------------------------------------------------------------------------------
-
     def ask(self) -> Array:
         """The measurements of this step, (m, K), read-only; the same ones until they are told."""
         if self._asked is None:
@@ -129,8 +127,6 @@ class Watch:
             alone = {k: self._choice(_LITTLE + np.eye(1, problem.size, k)[0], k) for k in streams}
             information = np.array([self._readings.whitened(C).information[k] for k, C in alone.items()])
         return float(overshoot(np.abs(self._evidence.shifts[:, streams]) * np.sqrt(information)).mean())
-
-    # -- what was read -------------------------------------------------------------------------------------
 
     def tell(self, C: Any, y: ArrayLike) -> Alarm | None:
         """Take the readings y (q,) of the measurements C (q, K) of this step; return an alarm that they raise.
@@ -207,8 +203,6 @@ class Watch:
             confidence=self._suspects.confidence,
         )
 
-    # -- what it says --------------------------------------------------------------------------------------
-
     @property
     def evidence(self) -> float:
         """How much speaks for a change, in nats above the threshold: 0 raises an alarm."""
@@ -235,8 +229,6 @@ class Watch:
 
     def __repr__(self) -> str:
         return f"Watch(readings={self.readings}, false_alarm_every={self.false_alarm_every:g}, state={self.state!r})"
-
-    # -- files ---------------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a file from which `Watch.load` goes on exactly where this watch is."""
