@@ -15,9 +15,10 @@ from eccaht.streams.posterior import enumeration
 from eccaht.streams.posterior.enumeration import Enumeration
 from eccaht.streams.posterior.joint import Joint
 from eccaht.streams.posterior.likelihood import likelihood_of
-from eccaht.streams.posterior.population import Population, Survey, drawn, explore, survey
+from eccaht.streams.posterior.population import Population
 from eccaht.streams.posterior.protocol import Confidence
 from eccaht.streams.posterior.statistics import SufficientStatistics
+from eccaht.streams.posterior.survey import Survey, drawn, explore, survey
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.stopping import PosteriorProbability
 from tests.research.datasets.labelled_format import calibrate_rows, find_entities, scaled_rows

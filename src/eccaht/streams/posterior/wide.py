@@ -26,118 +26,129 @@ from eccaht.streams.sets import Hypotheses, Moments, SetPrior
 
 NARROW = 3.0  # nats of doubt below which sets are looked at
 _DRAWN = 4  # sets drawn from the marginals that climb after each reading
-_SPREAD, _BOTH, _SETS = range(3)  # marginals only; marginals and sets; sets only, after readings that are no sums
 _SURE = 4.0  # nats: a member is certain if each of its changes costs so much
 _FARTHEST = 30.0  # log-odds
 _STRIPE = 64  # rows of a table of pairs worked on at once
 
 
-class Wide(Posterior):
-    """Expectation propagation first, a population of sets later; of known shifts and a known number of anomalies."""
+class Spread(Posterior):
+    """Marginals by expectation propagation and the best set that climbs from them, as long as all readings are sums.
 
-    can = Capabilities(whole_vectors=True, posterior=True, exact_lead=True)
-    FIELDS = (
-        Part("population"),
-        Part("marginal"),
-        Field("_best", (1, "n"), int, high="K-1"),
-        Field("_stage", (), int, high=_SETS),
-    )
+    over: were there readings that are none, of which it knows nothing?
+    """
+
+    FIELDS = (Part("marginal"), Field("_best", (1, "n"), int, high="K-1"), Field("over", (), bool))
 
     def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
         self._likelihood, self._prior, self._rng = likelihood, prior, rng
-        self.marginal, self.population = Propagation(prior), Population(likelihood, prior, rng)
-        self._best = prior.random_sets(rng, 1)
-        self._stage = _SPREAD
+        self.marginal, self._best, self.over = Propagation(prior), prior.random_sets(rng, 1), False
         self._last: Moments | None = None  # those of the present readings, once asked for
 
     def update(self) -> None:
-        with one_thread():  # many small products: a second thread doubles the time of late steps
-            self._update()
-
-    def _update(self) -> None:
+        """Take the readings, and improve the best set, that of the largest marginals and a few drawn ones."""
         evidence = self._likelihood.evidence
         newest = evidence.newest or []
-        if self._stage != _SETS and (not newest or evidence.n_readings != len(self.marginal.rows) + len(newest)):
-            self._stage, self.marginal = _SETS, Propagation(self._prior)
-        if self._stage == _SETS:
-            self.population.update()
+        if not newest or evidence.n_readings != self.marginal.n_readings + len(newest):
+            self.over, self.marginal = True, Propagation(self._prior)
+        if self.over:
             return
         for h, r in newest:
             self.marginal.add(h[:-1], r)
-        self._climb()
-        if self._stage == _SPREAD and self._doubt() < NARROW:
-            self._stage = _BOTH
-            self.population.sets[:] = self._drawn(len(self.population.sets))
-        if self._stage == _BOTH:
-            self.population.update()
-
-    def moments(self) -> Moments | None:
-        """Those of all streams, while much is in doubt."""
-        if self._stage == _SETS or (self._stage == _BOTH and self._doubt() < NARROW):
-            return None
-        return self._moments()
-
-    def _moments(self) -> Moments:
-        """Those of the last one or two members where the others are certain, else those of the marginals."""
-        if self._last is None:
-            self._last = last_members(self._likelihood, self._around) or self.marginal.moments()
-        return self._last
-
-    def _doubt(self) -> float:
-        """The entropy of all streams as if they were independent, in nats."""
-        log_odds = self._moments().log_odds
-        p, q = expit(log_odds), expit(-log_odds)
-        return float(-(p * np.log(p) + q * np.log(q)).sum())
-
-    @property
-    def _around(self) -> Neighbourhood:
-        return neighbourhood(self._likelihood, self._prior, self._best[0])
-
-    def candidates(self) -> Index:
-        """The best set found so far, that of the largest marginals, and the population once there is one."""
-        found = [] if self._stage == _SETS else [self._best, self._likeliest()]
-        return np.vstack(found if self._stage == _SPREAD else [*found, self.population.candidates()])
-
-    def marginals(self) -> Array | None:
-        return self.marginal.marginals if self._stage == _SPREAD else self.population.marginals()
-
-    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
-        if self._stage == _SPREAD:
-            return around.hypotheses(self._likelihood, self._rng)
-        return self.population.in_doubt(around)
-
-    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:
-        """That of the sets; before they are looked at, at most that of the least probable member."""
-        if self._stage == _SPREAD:
-            least = float(self.marginal.marginals[around.members].min())
-            return Confidence(min(least, 1.0 / (1.0 + around.weight)), "unsettled")
-        return self.population.confidence(around, needed)
-
-    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:
-        return -math.inf if self._stage == _SPREAD else self.population.advantage(around, needed)
-
-    def _climb(self) -> None:
-        """Improve the best set, that of the largest marginals and a few drawn ones, and keep the best of all."""
-        sets = np.vstack([self._best, self._likeliest(), self._drawn(_DRAWN)])
+        sets = np.vstack([self.candidates(), self.drawn(_DRAWN)])
         climb(self._likelihood, self._prior, sets)
         self._best, self._last = sets[[self._likelihood.log_likelihood(sets).argmax()]], None
 
-    def _likeliest(self) -> Index:
-        return np.argsort(-self.marginal.log_odds, kind="stable")[None, : self._prior.most]
+    def candidates(self) -> Index:
+        """The best set found so far and that of the largest marginals."""
+        likeliest = np.argsort(-self.marginal.log_odds, kind="stable")[: self._prior.most]
+        return np.vstack([self._best, likeliest])
 
-    def _drawn(self, count: int) -> Index:
+    def drawn(self, count: int) -> Index:
         """Sets in proportion to the odds of their streams: the largest of log-odds plus Gumbel noise."""
         noisy = self.marginal.log_odds + self._rng.gumbel(size=(count, self._prior.n_streams))
         return np.argpartition(-noisy, self._prior.most - 1, axis=1)[:, : self._prior.most]
+
+    def moments(self) -> Moments:
+        """Those of the last one or two members where the others are certain, else those of the marginals."""
+        if self._last is None:
+            around = neighbourhood(self._likelihood, self._prior, self._best[0])
+            self._last = last_members(self._likelihood, around) or self.marginal.moments()
+        return self._last
+
+    def doubt(self) -> float:
+        """The entropy of all streams as if they were independent, in nats."""
+        log_odds = self.moments().log_odds
+        p, q = expit(log_odds), expit(-log_odds)
+        return float(-(p * np.log(p) + q * np.log(q)).sum())
+
+    def marginals(self) -> Array:
+        return self.marginal.marginals
+
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
+        return around.hypotheses(self._likelihood, self._rng)
+
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence:  # noqa: ARG002
+        """At most that of the least probable member."""
+        least = float(self.marginal.marginals[around.members].min())
+        return Confidence(min(least, 1.0 / (1.0 + around.weight)), "unsettled")
 
     def check_restored(self, sizes: Sizes) -> None:  # noqa: ARG002
         evidence = self._likelihood.evidence
         self._prior.check(self._best)
         self._last = None
-        if self._stage != _SETS:
+        if not self.over:
             self.marginal.check_agrees(evidence.linear[:-1], evidence.half_diagonal[:-1])
         elif len(self.marginal.rows):
             raise ValueError("its marginals are damaged: they are no longer used")
+
+
+class Wide(Posterior):
+    """`Spread` first, a population of sets later; of known shifts and a known number of anomalies."""
+
+    can = Capabilities(whole_vectors=True, posterior=True, exact_lead=True)
+    FIELDS = (Part("population"), Part("spread"), Field("_narrow", (), bool))
+
+    def __init__(self, likelihood: Likelihood, prior: SetPrior, rng: np.random.Generator) -> None:
+        self.spread, self.population = Spread(likelihood, prior, rng), Population(likelihood, prior, rng)
+        self._narrow = False  # was so little in doubt that sets were drawn?
+
+    def update(self) -> None:
+        with one_thread():  # many small products: a second thread doubles the time of late steps
+            self.spread.update()
+            if not self._by_sets and self.spread.doubt() < NARROW:
+                self._narrow = True
+                self.population.sets[:] = self.spread.drawn(len(self.population.sets))
+            if self._by_sets:
+                self.population.update()
+
+    def moments(self) -> Moments | None:
+        """Those of all streams, while much is in doubt."""
+        settled = self.spread.over or (self._narrow and self.spread.doubt() < NARROW)
+        return None if settled else self.spread.moments()
+
+    def candidates(self) -> Index:
+        parts = [self.spread] * (not self.spread.over) + [self.population] * self._by_sets
+        return np.vstack([part.candidates() for part in parts])
+
+    @property
+    def _by_sets(self) -> bool:
+        return self._narrow or self.spread.over
+
+    @property
+    def _reported(self) -> Posterior:
+        return self.population if self._by_sets else self.spread
+
+    def marginals(self) -> Array | None:
+        return self._reported.marginals()
+
+    def in_doubt(self, around: Neighbourhood) -> Hypotheses:
+        return self._reported.in_doubt(around)
+
+    def confidence(self, around: Neighbourhood, needed: float = 0.0) -> Confidence | None:
+        return self._reported.confidence(around, needed)
+
+    def advantage(self, around: Neighbourhood, needed: float = -math.inf) -> float:
+        return self._reported.advantage(around, needed)
 
 
 def last_members(likelihood: Likelihood, around: Neighbourhood) -> Moments | None:
