@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from eccaht import Problem, Simulator, families, make_policy
+from eccaht import Problem, Simulator, families, load_policy, make_policy
 from eccaht.base.arrays import Array
 from eccaht.checks import check_posterior
 from eccaht.streams.designs import SpreadDesign
@@ -129,6 +131,33 @@ def test_one_reading_more_is_taken_as_if_all_were_factored_anew(noise: float) ->
         marginal.add(h, r)
         anew.add(h, r)
         np.testing.assert_allclose(marginal.marginals, anew.marginals, rtol=0.0, atol=1e-6)
+
+
+def test_more_readings_than_streams_are_kept_as_few_that_say_the_same() -> None:
+    rng, marginal = np.random.default_rng(5), Propagation(SetPrior(60, 3, 3))
+    for _ in range(300):
+        h = 0.4 * rng.standard_normal(60)
+        marginal.add(h, float(h[:3].sum() + rng.standard_normal()))
+    assert len(marginal.rows) <= 76 < marginal.n_readings == 300
+    few = deepcopy(marginal)
+    few.rows = np.vstack([few.rows, 0.0 * few.rows])
+    few._condense()
+    few._refresh()
+    marginal._refresh()
+    assert len(few.rows) == 60
+    np.testing.assert_allclose(few.log_odds, marginal.log_odds, rtol=0.0, atol=1e-8)
+
+
+def test_a_search_restored_between_two_moves_of_its_sites_goes_on_identically(tmp_path: Path) -> None:
+    problem = Problem(families.identity(100), shift=0.3, n_anomalies=2, budget=5.0)
+    policy, world = make_policy("joint", problem, seed=3, posterior="wide", stopping=None), Simulator(problem, seed=3)
+    marginal = policy._belief.posterior.spread.marginal  # type: ignore[attr-defined]
+    while marginal.n_readings < 117 or marginal._used == marginal._factored:
+        search(policy, world, 1)
+    assert len(marginal.rows) < marginal.n_readings  # it has been condensed as well
+    policy.save(tmp_path / "policy")
+    other = deepcopy(world)
+    assert search(policy, world, 5) == search(load_policy(tmp_path / "policy"), other, 5)
 
 
 def test_the_variance_left_is_that_of_the_mixture() -> None:
