@@ -29,6 +29,8 @@ _ALL_SETS = (
     "ecc-aht-verified",
     "two-stage",
     "chernoff",
+    "controlled-sensing",
+    "extrinsic-jensen-shannon",
     "track-and-stop",
     "frank-wolfe",
     "lingame",

@@ -12,7 +12,16 @@ from tests.checks.capabilities import ALL_CHECKS, all_but, check_fully
 
 NAMES = [name for name in policy_names() if name != "oracle-design"]  # which is told the true set
 JOINT = ("joint-pair", "joint", "exact", "track-and-stop", "frank-wolfe", "lingame")  # a step takes milliseconds
-SLOW = (*JOINT, "chernoff", "rage", "od-linbai", "lingape", "two-stage")
+SLOW = (
+    *JOINT,
+    "chernoff",
+    "controlled-sensing",
+    "extrinsic-jensen-shannon",
+    "rage",
+    "od-linbai",
+    "lingape",
+    "two-stage",
+)
 
 
 def problem_for(name: str, budget: float = 3.0) -> Problem:

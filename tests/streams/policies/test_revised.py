@@ -15,7 +15,9 @@ from eccaht import Problem, Simulator, families, load_policy, make_policy, searc
 from eccaht.base.arrays import Array
 from eccaht.streams import Policy
 from eccaht.streams.covariance import Covariance
+from eccaht.streams.designs import PairDesign
 from eccaht.streams.limits import gamma_star, mixture_design
+from eccaht.streams.policies.extrinsic import extrinsic
 from eccaht.streams.stopping import UnionBound
 
 NOISE = [families.identity(8), families.toeplitz(8, 0.5), families.equicorrelation(8, 0.9)]
@@ -65,7 +67,7 @@ def test_the_rate_of_independent_streams_is_the_authors_fraction() -> None:
     assert mixture_design(problem_of(families.identity(20)), [0, 1]).rate == pytest.approx(5 / 18, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["ecc-aht-verified", "two-stage", "chernoff"])
+@pytest.mark.parametrize("name", ["ecc-aht-verified", "two-stage", "chernoff", "controlled-sensing"])
 def test_it_decides_and_stops_by_the_likelihood_of_all_sets(name: str) -> None:
     problem = problem_of(families.toeplitz(6, 0.5))
     policy, world = make_policy(name, problem, seed=3), Simulator(problem, seed=3)
@@ -141,6 +143,49 @@ def test_chernoffs_procedure_measures_for_the_most_likely_set() -> None:
         rows = mixture_design(problem, policy.decision).measurements
         assert min(np.abs(rows - policy.ask()).max(axis=1)) < 1e-12
         run(policy, world, 1)
+
+
+def test_controlled_sensing_reads_a_random_stream_at_powers_and_the_mix_elsewhere() -> None:
+    problem = problem_of(families.toeplitz(20, 0.5))
+    policy, world = make_policy("controlled-sensing", problem, seed=1, stopping=None, base=1.7), Simulator(problem)
+    powers = {math.ceil(1.7**power) for power in range(8)}
+    for number in range(1, 40):
+        rows = mixture_design(problem, policy.decision).measurements
+        drawn = min(np.abs(rows - policy.ask()).max(axis=1)) < 1e-12
+        assert drawn if number not in powers else np.count_nonzero(policy.ask()) == 1
+        run(policy, world, 1)
+    with pytest.raises(ValueError, match="base"):
+        make_policy("controlled-sensing", problem, base=1.0)
+
+
+def test_extrinsic_divergence_is_that_of_its_definition() -> None:
+    """By integration over the reading, on a fine grid."""
+    rng, grid = np.random.default_rng(0), np.linspace(-15.0, 20.0, 20_001)
+    for spread in (0.3, 1.0, 4.0):
+        means, p = spread * rng.standard_normal(9), rng.dirichlet(np.full(9, 0.5))
+        q = np.exp(-0.5 * (grid - means[:, None]) ** 2) / math.sqrt(2.0 * math.pi)
+        others = (p @ q - p[:, None] * q) / (1.0 - p[:, None])
+        true = float(p @ np.trapezoid(q * np.log(q / others), grid, axis=1))
+        assert extrinsic(means, p) == pytest.approx(true, rel=0.03)  # means are rounded to bins
+
+
+def test_the_measurement_of_largest_extrinsic_divergence_is_chosen() -> None:
+    problem = problem_of(families.toeplitz(8, 0.5))
+    policy = make_policy("extrinsic-jensen-shannon", problem, seed=1, stopping=None)
+    run(policy, Simulator(problem, seed=1), 4)
+    sets = np.array(list(combinations(range(8), 2)))
+    heights = np.array([policy.inside[0].likelihood.log_likelihood(s[None])[0] for s in sets])  # type: ignore[union-attr]
+    chance = np.exp(heights - heights.max()) / np.exp(heights - heights.max()).sum()
+
+    def value(c: Array) -> float:
+        return extrinsic(c[sets].sum(axis=1) / problem.noise_variance(c) ** 0.5, chance)
+
+    best = value(policy.ask())
+    assert all(value(c) <= best + 1e-9 for c in 2.0 * np.eye(8))
+    design = PairDesign(problem)
+    assert all(
+        value(design(i, j)) <= best + 1e-9 for i in policy.decision for j in range(8) if j not in policy.decision
+    )
 
 
 def test_the_oracle_measures_for_the_true_set() -> None:

@@ -67,6 +67,8 @@ _KNOWN = {
     "two-stage": PolicyLook("orange", "--", "d"),
     "oracle-design": PolicyLook("brown", "--", "P"),
     "chernoff": PolicyLook("brown", ":", "v"),
+    "controlled-sensing": PolicyLook("wine", "--", "P"),
+    "extrinsic-jensen-shannon": PolicyLook("vermillion", ":", "X"),
     "track-and-stop": PolicyLook("vermillion", "-.", "D"),
     "frank-wolfe": PolicyLook("purple", ":", "s"),
     "rage": PolicyLook("wine", "-", "P"),

@@ -29,6 +29,7 @@ from eccaht.streams.policies.choosers import (
     compose_joint_pair,
     thompson_pair,
 )
+from eccaht.streams.policies.extrinsic import compose_extrinsic
 from eccaht.streams.policies.games import compose_frank_wolfe, compose_lingame, compose_track_and_stop
 from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds
 from eccaht.streams.policies.linear import compose_lingape, compose_od_linbai, compose_rage
@@ -38,6 +39,7 @@ from eccaht.streams.policies.revised import (
     TWO_STAGE,
     VERIFIED,
     compose_chernoff,
+    compose_controlled,
     compose_oracle,
     compose_two_stage,
     compose_verified,
@@ -219,6 +221,18 @@ CATALOGUE: dict[str, Entry] = {
         "the best mix of measurements for the most likely set so far, drawn anew for each reading",
         "Chernoff 1959, procedure A",
         compose_chernoff,
+        TWO_STAGE,
+    ),
+    "controlled-sensing": Entry(
+        "chernoff with a random stream at readings 1, 2, 4, 8, ..., so that no set stays hidden",
+        "Nitinawarat, Atia & Veeravalli 2013, modified Chernoff test",
+        compose_controlled,
+        TWO_STAGE,
+    ),
+    "extrinsic-jensen-shannon": Entry(
+        "largest extrinsic Jensen-Shannon divergence; adapted: single streams and swaps of the most likely set",
+        "Naghshvar & Javidi 2012, policy EJS",
+        compose_extrinsic,
         TWO_STAGE,
     ),
     "track-and-stop": Entry(

@@ -32,6 +32,7 @@ VERIFIED = replace(WHOLE_POSTERIOR, open_number=False, unknown_shift=False)
 TWO_STAGE = replace(VERIFIED, batches=False, order_matters=True)  # one way, stream by stream
 CONTRASTS = ("precision", "plain")
 PAIRS = ("champion", "random")
+_ROUNDING = 1e-9
 
 
 def compose_verified(
@@ -88,6 +89,17 @@ def compose_chernoff(problem: Problem, *, alpha: float, rng: np.random.Generator
     return Parts(belief, _BestMix(belief, None), UnionBound(alpha, belief))
 
 
+def compose_controlled(problem: Problem, *, alpha: float, rng: np.random.Generator, base: float = 2.0) -> Parts:
+    """Chernoff's procedure, but readings ceil(base^l), l = 0, 1, ..., are of a random stream alone.
+
+    So no two sets stay apart for ever that the mix for a wrong set does not tell apart, at a vanishing cost.
+    """
+    if not as_number(base, "base") > 1.0:
+        raise ValueError(f"base must be above 1, not {base!r}: random streams are read at the powers of it")
+    belief = _belief(problem, rng, TWO_STAGE)
+    return Parts(belief, _BestMix(belief, None, base), UnionBound(alpha, belief))
+
+
 def _belief(problem: Problem, rng: np.random.Generator, can: Capabilities) -> Joint:
     likelihood, prior = likelihood_of(SufficientStatistics(problem)), SetPrior(problem.size, *problem.sizes)
     posterior = Enumeration(likelihood, prior, rng)
@@ -137,11 +149,15 @@ def _possible(view: View) -> Index:
 class _BestMix(Chooser):
     """Measurements drawn from the mix that is best for a set, or for the most likely one so far."""
 
-    def __init__(self, belief: Joint, truth: Index | None) -> None:
-        self._belief, self._truth = belief, truth
+    def __init__(self, belief: Joint, truth: Index | None, base: float = math.inf) -> None:
+        self._belief, self._truth, self._base = belief, truth, base
         self._designs: dict[bytes, MixtureDesign] = {}  # by set: it costs as much as a hundred readings
 
     def choose(self, view: View) -> Choice:
+        number = view.n_readings + 1
+        power = math.floor(math.log(number, self._base) + _ROUNDING)  # the largest up to the reading's number
+        if self._base < math.inf and number == math.ceil(self._base**power - _ROUNDING):
+            return Choice(single_stream(self._belief.problem, _random_stream(view)))
         return self.draw(self._belief.map_set if self._truth is None else self._truth, view)
 
     def draw(self, members: Index, view: View) -> Choice:
