@@ -1,7 +1,5 @@
 """The command `eccaht`, also as `python -m eccaht`: ready for Ctrl-C before anything large is imported."""
 
-from __future__ import annotations
-
 import sys
 
 from eccaht.base.extras import advice

@@ -1,7 +1,5 @@
 """Array types and the checks that guard every public entrance."""
 
-from __future__ import annotations
-
 import math
 from numbers import Integral, Real
 from typing import Any

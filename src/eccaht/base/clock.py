@@ -4,8 +4,6 @@ Inside, a time is a datetime64[us]: in UTC where a zone is known, as the file ha
 are counted from 1970-01-01 on; these dates are used internally only and never shown.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ leaves functions such as exp and products of matrices to numpy, so that every bi
 on which of the two runs, and may change from one to the other on its way.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import cache

@@ -13,8 +13,6 @@ file. The digest finds what was damaged, mixed up or edited. It is no signature:
 what the numbers mean, and whether they make sense, is for the caller to check, as strictly as for any other input.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

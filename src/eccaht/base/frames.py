@@ -1,7 +1,5 @@
 """Tables for users as frames of the library that they have: pandas if it is installed, else polars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any

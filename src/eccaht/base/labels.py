@@ -3,8 +3,6 @@
 Neither library is imported: what has columns, or an index of names, says so itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Named random generators: each name has its own, so the order in which things run does not matter."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from zlib import crc32
 

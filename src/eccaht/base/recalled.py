@@ -1,7 +1,5 @@
 """What a problem remembers of its measurements: a search asks for the same few streams and pairs again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 import numpy as np

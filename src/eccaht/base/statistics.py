@@ -1,7 +1,5 @@
 """Numbers derived from records: the only place where F1 and delays are computed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 

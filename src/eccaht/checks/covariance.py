@@ -1,7 +1,5 @@
 """Every operation of a covariance operator agrees with its dense matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every policy must do, whatever it is made of."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What every source of rows must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from unittest import SkipTest

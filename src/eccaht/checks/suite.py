@@ -1,7 +1,5 @@
 """What all suites share: a failure of one line, a comparison that says by how much, and a way to run all checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import SkipTest

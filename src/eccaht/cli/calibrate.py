@@ -1,7 +1,5 @@
 """`eccaht calibrate`: from a history of normal operation to a model."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`eccaht compare`: policies side by side on one problem."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

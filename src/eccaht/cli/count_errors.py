@@ -1,7 +1,5 @@
 """`eccaht count-errors`: how often would a search of this problem be wrong, and how long would it take?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 

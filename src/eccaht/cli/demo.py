@@ -1,7 +1,5 @@
 """`eccaht demo`: one search to watch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`eccaht drill`: how well would faults be found in this plant? Estimated on its own quiet data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated

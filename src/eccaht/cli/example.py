@@ -1,7 +1,5 @@
 """`eccaht example`: files to try the tools for sensor data on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Literal

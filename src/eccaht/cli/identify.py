@@ -1,7 +1,5 @@
 """`eccaht identify`: which sensors are wrong in this stretch of data, since when, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`eccaht incidents`: the bench of real incidents, our method beside its rivals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict

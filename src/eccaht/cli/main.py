@@ -1,7 +1,5 @@
 """The entry point `eccaht`: commands, and what a user sees when something is wrong."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Where commands write, how they show that they are at work, and how they print numbers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`eccaht policies`: the algorithms by name."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What users write for a problem: noise (a family, a matrix in a file, a model), anomalies and sizes of shifts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

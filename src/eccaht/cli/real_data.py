@@ -1,7 +1,5 @@
 """What `eccaht wadi`, `eccaht water` and `eccaht incidents` have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`eccaht report`: one page with every figure, claim and verdict."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

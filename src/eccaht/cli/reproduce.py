@@ -1,7 +1,5 @@
 """`eccaht reproduce`: the experiments of the paper, from runs to figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, Literal

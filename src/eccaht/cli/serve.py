@@ -1,7 +1,5 @@
 """`eccaht serve`: plants watched round the clock, with a page to look at."""
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`eccaht calibrate --update`: a model brought up to date, beside the one that it was made of."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`eccaht wadi`: figures 4a and 4b on the WaDi files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path

@@ -4,8 +4,6 @@ Windows come from complete files (`RecordedWindows`) or from one that grows (`Gr
 session of the plant, reports the events and keeps the state.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Where the events of a watch go: standard output, a file of JSON lines, and commands on an alarm."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

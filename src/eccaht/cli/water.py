@@ -1,7 +1,5 @@
 """`eccaht water`: a simulated water network, attacked, from the files to the names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path

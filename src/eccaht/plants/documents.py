@@ -1,7 +1,5 @@
 """The keys of the JSON document of an incident, with their types and meanings."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypedDict
 
 Number = float | None

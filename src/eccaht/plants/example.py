@@ -8,8 +8,6 @@ In the incident sensors read too high ("step"), or one shows an earlier recordin
 section goes on changing ("replay"), or one reads too high while two of its neighbours do so ("concealed").
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ known of the rows within a window stay those of the old model, because window me
 judge the very same numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

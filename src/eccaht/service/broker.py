@@ -5,8 +5,6 @@ broker that dies may take with it what it sent, until as many wait as the user o
 is read, and the broker is held back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import ssl

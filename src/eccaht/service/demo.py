@@ -1,7 +1,5 @@
 """A simulated plant whose sensors fail now and then, for `eccaht serve --demo`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """What is shown of secrets, and of texts that may hold them: whatever is not known to be harmless is hidden."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 """What settings and requests are made of: names, lengths of time, and texts that every store can keep and every page
 can show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, get_args
 from unicodedata import category

@@ -5,8 +5,6 @@ readings of their moment: the last usable value, a substitute, an initial value.
 say.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How far an anomalous stream is moved: known, or known only in its likely size; and what readings say of a shift."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast

@@ -5,8 +5,6 @@ A rule looks at what separates the decision from its rivals and at the number of
 of the joint policies gives them, the pseudo-likelihood cannot.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """A page made of blocks, written as one self-contained HTML file or as Markdown."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """How every figure looks, and how it is written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

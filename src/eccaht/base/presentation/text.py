@@ -1,7 +1,5 @@
 """Numbers, lengths, lists and tables as plain text."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

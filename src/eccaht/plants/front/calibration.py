@@ -1,7 +1,5 @@
 """`eccaht.calibrate`: from a history to a model whose answers have a confidence."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """`Model.identify`: from data as users have them to an answer that knows how they were read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike

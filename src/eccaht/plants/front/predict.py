@@ -1,7 +1,5 @@
 """`Model.predict`: what each sensor should read, from the others, as a frame."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

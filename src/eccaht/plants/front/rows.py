@@ -1,7 +1,5 @@
 """A plant watched row by row: rows become windows, windows events."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any

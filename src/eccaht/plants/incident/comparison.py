@@ -4,8 +4,6 @@ The new model was fitted to these windows, so each half of them is judged by a f
 judged as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -5,8 +5,6 @@ named, of what kinds, and how long the incident is. A logistic regression on the
 share of right ones among those like it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

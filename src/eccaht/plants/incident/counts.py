@@ -3,8 +3,6 @@
 Words, tables and pictures are made of `Counts` elsewhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

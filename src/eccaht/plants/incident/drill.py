@@ -3,8 +3,6 @@
 The counts and the confidence that they give (`confidence`) are kept in the model: one table for `identify` and `watch`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Faults of known kind, put into quiet windows: what a drill looks for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A recording, investigated: windows in, an answer out, with nothing to guess."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """From a history of normal operation to a model, with windows as long as its rows suggest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

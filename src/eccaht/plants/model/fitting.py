@@ -3,8 +3,6 @@
 What is rare is counted on windows that the fit has not seen.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The columns of a history: kept as sensors or dropped, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `events_of` compares how things stand after a window with what was reported before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args

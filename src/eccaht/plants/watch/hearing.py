@@ -1,7 +1,5 @@
 """Whether a plant is watched, and if not, why: a plant that is not watched must not look normal."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ sensors as were told, and again when it begins anew, but at most once an hour. I
 it is told as a repetition, and is over only after an hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ dated and its sensors are named by the windows so far, as `identify` does with h
 sensor that is stuck, silent or out of range is wrong by itself, and bears no evidence about others until it is back.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import replace

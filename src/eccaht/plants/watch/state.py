@@ -3,8 +3,6 @@
 `session.py` puts it into the file of `eccaht watch` and of the service.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ The files are only given out on request (docs/paper/real-data.md), under two set
 `\\WIN-...\LOG_DATA\1_AIT_001_PV`, those of 2019 `1_AIT_001_PV`, and the list of attacks `1_AIT_001`.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Sequence

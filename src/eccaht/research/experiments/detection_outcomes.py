@@ -1,7 +1,5 @@
 """One flat record for each recording and method, and what the records of a collection add up to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple

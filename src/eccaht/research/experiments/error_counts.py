@@ -1,7 +1,5 @@
 """Are the stopping rules of a problem as often wrong as they say? Simulated searches, counted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A policy looks the same in all of them, and in the figures of the paper: `eccaht.research.experiments.looks`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple

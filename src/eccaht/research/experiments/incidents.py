@@ -3,8 +3,6 @@
 Nothing is tuned to labels: every method has its default options, the same for all data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass

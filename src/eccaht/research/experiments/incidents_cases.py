@@ -9,8 +9,6 @@ else. A rival only ranks; to name sensors it gets the threshold that its largest
 own stretches, about as long as the incident.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -3,8 +3,6 @@
 Means have intervals over incidents; shares of alarms and of wrong answers are counts with their trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil

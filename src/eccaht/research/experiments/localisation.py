@@ -5,8 +5,6 @@ believe: a method is a policy by its name, or that name with "-diagonal" for the
 independent, so that full and diagonal covariance are compared with all else equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Colours are those of Okabe & Ito and a few that stay apart from them with every 
 sign never fails: no two policies share both dash and marker, so that a figure can be read without colours too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ the statistic on each half of it, learnt from the other half, and then the level
 given rate. All charts have this one rule.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Records and results as flat tables, in memory and as files a person can open."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -5,8 +5,6 @@ Each attack lasts two hours, at least two hours lie between attacks, and their t
 interval of a number is over attacks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ script, of a notebook and of files that are not installed are sent as they are n
 of them, or not find them. Those of installed packages are sent by name and imported there.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

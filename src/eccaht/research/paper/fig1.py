@@ -3,8 +3,6 @@
 `eccaht demo` shows the same search.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

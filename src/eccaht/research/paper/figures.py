@@ -4,8 +4,6 @@ All are drawn from Results, figure 1 from its table; no search is run. Effective
 place where its limit stops binding, are computed from the settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import Any

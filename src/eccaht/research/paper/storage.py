@@ -6,8 +6,6 @@
 Every file appears by rename, so that a run killed at any moment leaves complete files only.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

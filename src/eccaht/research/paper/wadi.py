@@ -9,8 +9,6 @@ Points that cleaning dropped, because they never moved in the history, cannot be
 points that are left, and is left out if none is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ By HTTP, a signed POST whose key the receiver knows again; by e-mail, a short pl
 the certificates that it trusts once, at its first message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

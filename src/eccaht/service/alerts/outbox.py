@@ -6,8 +6,6 @@ idempotent, and else left for people to see. Every step is one UPDATE that names
 senders only one succeeds.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Everything that the service would start with is tried; nothing is changed, no source is contacted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Everything is read at one moment and written in one transaction, so that a runni
 an interrupted one leaves nothing.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import sqlite3

@@ -1,7 +1,5 @@
 """Async front of the worker thread: submits jobs and awaits their commit."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

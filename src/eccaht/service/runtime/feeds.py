@@ -1,7 +1,5 @@
 """The sources of all plants, each a task that runs until it is ended."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ service that was taken for dead changes nothing, however late it writes. A servi
 that it raises every few seconds, changes on the others' monotonic clocks: no clock is compared with another.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ FOLDER holds `old.model`, `windows.npz` (starts, values, rows) and `asked.json` 
 lines of JSON, and writes `new.model` and `found.json` there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

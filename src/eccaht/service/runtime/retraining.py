@@ -4,8 +4,6 @@ the model of the plant, and taken by it only when an administrator says so.
 What is found is kept in the store until it is switched to or discarded; what was running when the service ended is not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

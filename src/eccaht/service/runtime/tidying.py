@@ -1,7 +1,5 @@
 """What is too old is deleted beside all else, in short transactions, so that deliveries need not wait for it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping

@@ -5,8 +5,6 @@ If storing fails, the plants of that transaction are built anew from the store, 
 those that were stored after all are duplicates. So it is with a plant that another service watches now (`owners.py`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import queue

@@ -3,8 +3,6 @@
 Plain ASGI, because a body must be counted while it arrives: one without a length may never end.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 import re

@@ -4,8 +4,6 @@ A secret has 256 random bits: guessing finds none, however fast the hash is, so 
 slow password hash would, and a service that checks hundreds of requests a second can afford it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

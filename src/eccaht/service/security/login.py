@@ -1,7 +1,5 @@
 """The login of the page: a token for a cookie; and `install`, which puts all of security into an app."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response

@@ -5,8 +5,6 @@ session ends with it. The CSRF token is a signature of the cookie: nothing of a 
 beside the key that signs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -5,8 +5,6 @@ Offsets are committed after the rows are stored, and the consumer is not asked f
 taken away nothing is under way, and the next consumer begins where the last commit ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Any source of the library, such as a file that grows, feeds a plant."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ connection, so that neither a restart of the service nor one of the network lose
 `in_flight` messages under way, and what comes beyond twice that is not read, which bounds the memory.
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 from typing import Any

@@ -4,8 +4,6 @@ Times are the source's. A notification is acknowledged once its readings are sto
 then: while the service is busy, the server keeps up to `queue` changes a node.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Iterable, Iterator

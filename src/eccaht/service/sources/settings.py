@@ -3,8 +3,6 @@
 Settings of secret types, and those that no kind has, are hidden wherever they would leave the service.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ rows that were submitted before are left out. The place from which a poll reads 
 that it needs no conversion, and it is kept once the rows after it are stored.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """What the store knows of the past: windows in bins, events, incidents, actions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """All tables. Times are whole microseconds since 1970-01-01, documents are JSON."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import sqlalchemy as sa

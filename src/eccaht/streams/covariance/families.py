@@ -3,8 +3,6 @@
 All have unit variances, except `rbf` (1 + nugget) and the printed form of `spectral_mixture`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ the distribution, and there may be fewer vectors than streams. What is left is m
 noise (docs/explanation/estimated.md).
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

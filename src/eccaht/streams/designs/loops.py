@@ -1,7 +1,5 @@
 """Compiled loops over thousands of hypotheses: what `information` does with them in numpy, bit for bit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eccaht.base.arrays import Array, Index

@@ -7,8 +7,6 @@ is that of the smaller problem in which the other streams do not exist: weights 
 stream, so this is exact. Other constraints may speak of streams by their numbers; there `Available` is one more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ improbable today must be ruled out some day as well. Started from a random direc
 the iteration ends at a different one of many nearly equal maxima each time, so that no direction is measured again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

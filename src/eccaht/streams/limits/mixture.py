@@ -17,8 +17,6 @@ Every constraint has rank one, so the matrix of a Newton step is the elementwise
 Any W and any q give valid bounds: both are evaluated at the final W and q, so that rounding errors do no harm.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How fast any search can separate the anomalous set from its rivals (paper, eq. 5; docs/explanation/limits.md)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

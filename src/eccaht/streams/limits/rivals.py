@@ -6,8 +6,6 @@ For larger m the convex relaxation (0 <= z <= 1 on A, -1 <= z <= 0 off it, both 
 below, and local search from the corners that the relaxation visits bounds them from above.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ working set of streams and the answer is checked against all K; streams that wou
 So the result is exact, and only columns of the covariance are ever asked for. The answer is then scaled to |c|_1 = B.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial

@@ -12,8 +12,6 @@ cone of linear inequalities A x >= 0: nonnegative least squares for their multip
 from the other sign take it, until none would; each time the objective falls, so that this ends.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

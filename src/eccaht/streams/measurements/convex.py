@@ -5,8 +5,6 @@ streams that would help are added until none is left. Weights and their opposite
 so both sides of the contrast are tried where not both are allowed.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import NamedTuple

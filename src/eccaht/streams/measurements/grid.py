@@ -4,8 +4,6 @@ Without the grid the problem is convex: its solution is rounded at many scales, 
 weight and two weights at a time while information rises. The relaxation bounds what the grid could reach.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from eccaht.base.arrays import Array, Index

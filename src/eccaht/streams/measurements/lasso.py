@@ -11,8 +11,6 @@ still at zero may only move in the direction s of their correlation: a small non
 solved by an active set. One stream entering or leaving is its simplest case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Limits on signs and sizes, and the noise of the instrument, leave a convex set o
 contrast. Which streams, which levels, which measurements do not: selection.py chooses streams, grid.py levels and rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar

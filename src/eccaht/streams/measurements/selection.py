@@ -5,8 +5,6 @@ of the convex relaxation and the best ones by themselves, and then added and exc
 The relaxation bounds what any choice could reach.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -4,8 +4,6 @@ All work on `EmpiricalMeans`, whose scores are means in units of the shift: the 
 set differs from another by some streams; the difference of their sums has variance sum of var_k over those streams.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple, cast
 

@@ -8,8 +8,6 @@ that are estimated; here all means are known, and Ville's inequality with a unio
 (`UnionBound`).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -14,8 +14,6 @@ sequential.py, fixed-size internal tests); the numbers are ours, not the article
 6. Several anomalies: take the declared leaf out of all node sums and start again at 1, until n are declared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ streams is about 1 or about 0. A set is right if each of its members is above ea
 y = e_i - e_j decide, and a set several swaps away never needs more certainty than one of them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import cast
 

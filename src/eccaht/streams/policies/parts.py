@@ -1,7 +1,5 @@
 """What a policy is made of: a belief, a chooser, what passes between them, and the measurements under way."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Protocol
 

@@ -5,8 +5,6 @@ the mix of measurements that is best for the set it found, that mix for the most
 true set, which no search knows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

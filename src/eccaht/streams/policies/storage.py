@@ -3,8 +3,6 @@
 The header says what to build; the objects are rebuilt by the same validating constructors that a user calls.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import groupby
 from os import PathLike

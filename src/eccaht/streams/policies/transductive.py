@@ -9,8 +9,6 @@ The hypotheses are simple: theta is one of the M known means. The rival A' of a 
 nats a reading, d = theta_A - theta_A', and no search beats Gamma* = max over W of min over A' of d'W d / 2.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import ClassVar, cast

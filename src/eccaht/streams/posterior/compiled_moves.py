@@ -1,7 +1,5 @@
 """The moves of `gibbs` by compiled loops, where shifts are known and M is a matrix; bit for bit as numpy makes them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How probable a set is, estimated from draws, independent searches and sums over its neighbours."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

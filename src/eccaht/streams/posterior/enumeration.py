@@ -1,7 +1,5 @@
 """The two simplest posteriors: every possible set with its probability, and local optima of the likelihood alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eccaht.base.arrays import Array, Index

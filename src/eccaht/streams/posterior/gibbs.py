@@ -1,7 +1,5 @@
 """Moves of sets: one slot of many sets drawn, improved or looked at, given all other slots."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

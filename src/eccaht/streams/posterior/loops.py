@@ -4,8 +4,6 @@ M has K + 1 rows, `half` is M_kk / 2, a set is a row of slots, and the last plac
 `odds` are the prior log-odds of an EMPTY slot by the size of the rest; none where the number of anomalies is fixed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

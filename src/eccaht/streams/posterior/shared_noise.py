@@ -5,8 +5,6 @@ of L^-1 C and the residuals L^-1 (y - C mean) are as good as independent reading
 takes these: b += H'G^-1 r and M += H'G^-1 H. A whole vector is C = I.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import solve_triangular
 

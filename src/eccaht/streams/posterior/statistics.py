@@ -9,8 +9,6 @@ of the shift, a reading then says what an independent one with h = shift*c - M q
 v + q'h says: the earlier readings know the error by what they left unexplained (docs/explanation/estimated.md).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import solve_triangular
 

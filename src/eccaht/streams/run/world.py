@@ -1,7 +1,5 @@
 """Where readings come from: the interface of a world, any function of weights as one, and the simulated one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, cast
