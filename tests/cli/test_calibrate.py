@@ -273,6 +273,7 @@ def test_a_model_is_brought_up_to_date_and_written_only_if_asked(
     [
         (["--update", "m"], "give --data FILE, the new rows"),
         (["--data", "m"], "give --update MODEL"),
+        (["--update", "m", "--data", "m", "--learn", "monday"], "--learn 'monday' is no stretch"),
         (["--update", "m", "--data", "m", "--window", "5s"], "--window is settled by the model"),
         ([], "give FILE..., a history to calibrate on"),
         (["m"], "give --out MODEL"),

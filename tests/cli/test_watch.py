@@ -206,7 +206,7 @@ def test_killed_at_random_moments_while_the_file_grows(place: Path, tmp_path: Pa
         finally:
             process.kill()
             process.wait()
-    process = eccaht(*arguments, "--timeout", "1")
+    process = eccaht(*arguments, "--timeout", "1s")
     assert process.wait(120) == 0
     assert logged(log) == logged(place / "undisturbed.jsonl")
 
@@ -278,7 +278,7 @@ def test_a_half_line_of_a_log_is_taken_away(tmp_path: Path) -> None:
         (["--false-alarms", "1/3weeks"], "is not a length of time"),
         (["--exec", "no-such-program now"], "there is no program 'no-such-program'"),
         (["--exec", "'"], "is no command: No closing quotation"),
-        (["--timeout", "3"], "--timeout is for growing files: add --follow"),
+        (["--timeout", "3s"], "--timeout is for growing files: add --follow"),
         (["--log", "PLACE/plant.eccaht"], "--log PLACE/plant.eccaht would overwrite --model"),
         (["--log", "PLACE/history.csv"], "holds something else than events"),
         (["--state", "PLACE/history.csv"], "is not a valid watch-state file"),

@@ -186,3 +186,17 @@ def test_infinite_readings_are_counted_by_column() -> None:
     frame = HISTORY.copy()
     frame.iloc[5:200, 0], frame.iloc[3, 2], frame.iloc[9:12, 3] = np.inf, -np.inf, np.nan
     assert calibrate(frame).notes == ("infinite readings were taken as missing: 195 of T1, 1 of P3",)
+
+
+@pytest.mark.parametrize("bad", ["Bad Input", "12,5", "-"])
+def test_numbers_and_texts_in_one_column_are_read_beside_decimal_commas(bad: str) -> None:
+    """As pandas leaves a column that it could not read whole with `decimal=","`."""
+    frame = with_commas(HISTORY).assign(T1=HISTORY.T1.astype(object), F2=HISTORY.F2)
+    frame.iloc[7, 0] = bad
+    found = calibrate(frame)
+    assert found.names == MODEL.names
+    values = MODEL.raw(MODEL.prepare(frame).values)[:, 0]
+    kept = np.arange(ROWS) != 7
+    np.testing.assert_allclose(values[kept], HISTORY.T1[kept], rtol=1e-12)
+    assert values[7] == 12.5 if bad == "12,5" else np.isnan(values[7])
+    assert any(f"1 {bad!r}" in note for note in found.notes) == (bad != "12,5")

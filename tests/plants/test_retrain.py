@@ -57,6 +57,20 @@ def test_incidents_of_the_new_rows_are_left_out_and_listed(model: Model) -> None
     assert "Left out of the new data" in "\n".join(update.sentences())
 
 
+def test_a_stretch_of_an_alarm_is_learnt_where_that_is_asked_for(model: Model) -> None:
+    source, values = readings(300, first=600)
+    values[100:120, 2] += 30.0
+    values[200:220, 1] -= 30.0
+    new, onset = Arrays(values, source.times, NAMES), START + MINUTE * 700
+    asked = (str(onset - MINUTE * 5), str(onset + MINUTE * 30))
+    update = model.update(new, learn=[asked], drills=0, progress=False)
+    (left,) = update.left_out
+    assert ": B" in left
+    assert update.added + update.n_left_out == 300
+    assert 18 <= update.n_left_out <= 25
+    assert not update.model.identify(Arrays(values[:150], START + MINUTE * np.arange(600, 750), NAMES)).incidents
+
+
 def test_without_the_old_rows_the_new_model_knows_the_new_ones_alone(model: Model) -> None:
     update = update_model(model, readings(200, first=600)[0], drills=0)
     assert (update.added, update.kept, update.model.n_windows) == (200, 0, 200)

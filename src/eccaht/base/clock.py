@@ -7,9 +7,11 @@ are counted from 1970-01-01 on; these dates are used internally only and never s
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
+from itertools import product
 from typing import Any, overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -27,6 +29,8 @@ _ROW = re.compile(r"(?:row\s*)?([1-9]\d*)", re.IGNORECASE)
 _LONGEST_NUMBER = 18  # digits of a row's
 _SECOND, _WEEK, _EPOCH = 1_000_000, timedelta(days=7), datetime(1970, 1, 1, tzinfo=UTC)
 DIFFERENT = "different offsets"  # in place of the zone of a file
+_DATE = re.compile(r"%\w[^%]*%\w[^%]*%\w")  # the part of a format
+_HOURS = ("", "%H", "%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
 _YEARS = (1900, 2200)  # outside these years the offset at the nearer end is used
 
 
@@ -122,17 +126,21 @@ class Clock:
 
     zone: as `as_zone` gives it; None where times are taken as they stand.
     row_interval: seconds between rows that have no times; counted: that is not known either, a "second" is a row.
+    formats: how the data write their times, which says whether the day or the month of a date comes first.
     """
 
     zone: str | None = None
     row_interval: float | None = None
     counted: bool = False
+    formats: tuple[str, ...] = field(default=(), compare=False)
 
     def parse(self, value: Any, what: str = "time") -> np.datetime64:
         """A time as people write it: in this zone unless it says another; the number of a row where there are no times.
 
         >>> Clock("+02:00").parse("2024-05-01 08:00"), Clock(row_interval=1.0).parse("11")
         (np.datetime64('2024-05-01T06:00:00.000000'), np.datetime64('1970-01-01T00:00:10.000000'))
+        >>> Clock(formats=("%d.%m.%Y %H:%M",)).parse("01.05.2024")
+        np.datetime64('2024-05-01T00:00:00.000000')
         """
         if isinstance(value, np.datetime64) and not np.isnat(value):  # already in the internal form
             return value.astype("datetime64[us]")
@@ -141,10 +149,10 @@ class Clock:
             if match is None:
                 raise ValueError(f"{what} {value!r:.60} is not the number of a row, and the data have no times")
             return _row_start(match[1], self.row_interval, what)
-        try:
-            moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
-        except (ValueError, TypeError, AttributeError):
-            raise ValueError(f"{what} {value!r:.60} is not a time: write it as 2017-10-09T18:00") from None
+        moment = value if isinstance(value, datetime) else _moment(value, self.formats)
+        if moment is None:
+            like = " or as the data do" if self.formats else ""
+            raise ValueError(f"{what} {value!r:.60} is not a time: write it as 2017-10-09T18:00{like}")
         if moment.tzinfo is None and self.zone is not None:
             moment = moment.replace(tzinfo=tz_of(self.zone))
         if moment.tzinfo is not None and self.zone is None:
@@ -297,10 +305,23 @@ class Clock:
 PLAIN = Clock()
 
 
+def _moment(text: Any, formats: tuple[str, ...]) -> datetime | None:
+    """A time in ISO 8601, or a date and perhaps a time of day with the date as in these formats; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    with suppress(ValueError):
+        return datetime.fromisoformat(text.strip())
+    dates = [found[0] for form in formats[:1] if (found := _DATE.match(form))]
+    for date, hours, zone in product(dates, _HOURS, ("", "%z")):
+        with suppress(ValueError):
+            return datetime.strptime(text.strip().replace("T", " "), f"{date} {hours}{zone}".strip())
+    return None
+
+
 def check_limits(start: Any, stop: Any) -> None:
-    """Refuse limits that are no times or row numbers, before any file is read."""
+    """Refuse limits that can be no times or row numbers, before any file is read: it says how dates are written."""
     for limit, what in ((start, "start"), (stop, "stop")):
-        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip().isdigit():
+        if limit is not None and not str(limit).strip().lower().removeprefix("row").strip()[:1].isdigit():
             Clock("UTC").parse(limit, what)
 
 

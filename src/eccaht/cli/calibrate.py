@@ -39,6 +39,9 @@ def calibrate(
     stop: Annotated[str | None, option("TIME", "Leave out rows from then on.")] = None,
     update: Annotated[Path | None, option("MODEL", "Bring this model up to date with --data.")] = None,
     data: Annotated[list[Path] | None, option("FILE", "With --update: new rows; repeat it for several files.")] = None,
+    learn: Annotated[
+        list[str] | None, option("'TIME to TIME'", "With --update: learn this stretch though it was an alarm.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Turn a history of normal operation into a model.
@@ -51,12 +54,12 @@ def calibrate(
     often such an answer is right.
 
     --update MODEL HISTORY... --data NEW drops the oldest windows of the history and adds the new ones, without
-    incidents. Both models are drilled on the new windows, and it says which is better; --out writes the new
-    one. Without HISTORY the new model knows the new rows alone.
+    incidents other than those to --learn. Both models are drilled on the new windows, and it says which is
+    better; --out writes the new one. Without HISTORY the new model knows the new rows alone.
     """
     inputs: Inputs = {"FILE": files or [], "--update": update, "--data": data or []}
     check_outputs({"--out": out}, inputs)
-    if update is not None or data:
+    if update is not None or data or learn:
         from eccaht.cli.update import update_calibration
 
         fixed: dict[str, object] = {
@@ -71,6 +74,7 @@ def calibrate(
             files or [],
             data or [],
             fixed,
+            learn=learn or (),
             notation=Notation(timezone, decimal_comma, False if no_header else None),
             drills=0 if no_drill else drills,
             out=out,

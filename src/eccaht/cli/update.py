@@ -1,7 +1,7 @@
 """`eccaht calibrate --update`: a model brought up to date, beside the one that it was made of."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -18,6 +18,7 @@ def update_calibration(
     data: list[Path],
     fixed: Mapping[str, object],
     *,
+    learn: Sequence[str],
     notation: Notation,
     drills: int,
     out: Path | None,
@@ -30,11 +31,13 @@ def update_calibration(
     for name, value in fixed.items():
         if value:
             raise ValueError(f"{name} is settled by the model: leave it out, or calibrate anew")
+    stretches = [_stretch(text) for text in learn]
     with shown_progress("reading", 1.0) as bar:
         update = update_model(
             load_model(model),
             data,
             history=history or None,
+            learn=stretches,
             drills=drills,
             notation=notation,
             stage=lambda what, total: bar.total(total, what),
@@ -50,6 +53,14 @@ def update_calibration(
         ),
         as_json=as_json,
     )
+
+
+def _stretch(text: str) -> tuple[str, str]:
+    """The start and the stop of a stretch to learn."""
+    start, to, stop = text.partition(" to ")
+    if not to:
+        raise ValueError(f"--learn {text!r} is no stretch: write it as '2024-05-01 08:00 to 2024-05-01 12:00'")
+    return start, stop
 
 
 def _print(update: Update, out: Path | None) -> None:

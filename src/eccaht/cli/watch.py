@@ -15,8 +15,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from eccaht.base.arrays import as_positive
-from eccaht.base.clock import Clock
+from eccaht.base.clock import Clock, parse_duration
 from eccaht.base.files import exclusive, regular_file
 from eccaht.base.presentation.text import counted
 from eccaht.cli.output import (
@@ -77,7 +76,7 @@ def watch(
     decimal_comma: DecimalComma = None,
     no_header: NoHeader = False,
     as_json: Annotated[bool, option(None, "Print one JSON document a line.", "--json")] = False,
-    timeout: Annotated[float | None, option("SECONDS", "With --follow: end after so long without new rows.")] = None,
+    timeout: Annotated[str | None, option("TIME", "With --follow: end after so long without new rows, as 50s.")] = None,
 ) -> None:
     """Watch a plant round the clock and report what goes wrong.
 
@@ -87,8 +86,7 @@ def watch(
     """
     if timeout is not None and not follow:
         raise ValueError("--timeout is for growing files: add --follow")
-    if timeout is not None:
-        as_positive(timeout, "--timeout")
+    quiet = None if timeout is None else parse_duration(timeout, "--timeout")
     commands = None if run is None else Commands(run)
     reading: dict[str, Any] = {
         "missing": missing,
@@ -107,7 +105,7 @@ def watch(
         session = resumed(state, calibrated, digest, every, readings)
         after = None if session is None else session.position
         windows = (
-            Growing(calibrated, data, after, timeout=timeout, **reading)
+            Growing(calibrated, data, after, timeout=quiet, **reading)
             if follow
             else RecordedWindows(calibrated, data, after, whole=state is None, **reading)
         )

@@ -6,7 +6,7 @@ known of the rows within a window stay those of the old model, because window me
 judge the very same numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,6 +120,7 @@ def update_model(
     new: Any,
     *,
     history: Any = None,
+    learn: Sequence[tuple[Any, Any]] = (),
     drills: int = RUNS,
     notation: Notation | None = None,
     stage: Callable[[str, int], object] = lambda what, total: None,  # noqa: ARG005
@@ -128,22 +129,29 @@ def update_model(
     """Bring a model up to date with new rows of normal operation.
 
     new: data as `Model.prepare` takes them; incidents that the model finds there are left out, unless they last as a
-    change. history: the rows that the model was calibrated on, if they are still there. As many windows are kept as the
-    old history had, the latest ones, and all of the new data. drills: faults for each of the two models and for the
-    confidence of the new one; 0: none. stage, progress: are called with what is done, of how much, and how much is
-    done.
+    change, or lie in stretches to `learn`, from a time to another. history: the rows that the model was calibrated on,
+    if they are still there. As many windows are kept as the old history had, the latest ones, and all of the new data.
+    drills: faults for each of the two models and for the confidence of the new one; 0: none. stage, progress: are
+    called with what is done, of how much, and how much is done.
     """
     as_count(drills, "drills", least=0)
     fresh = _full(model.prepare(new, bad="skip", notation=notation))
     answer = investigate_incident(model, fresh, moved=fresh.moved())
     changed = changed_plant(answer)
     wrong = np.zeros(len(fresh.starts), dtype=bool)
-    left_out = () if changed else [each for each in answer.incidents if not each.changed]  # what lasts is learnt
-    for incident in left_out:
-        wrong |= (fresh.starts >= incident.began) & (fresh.starts < (incident.ended or fresh.starts[-1] + 1))
+    right = np.zeros_like(wrong)
+    for stretch in learn:
+        first, last = (fresh.clock.parse(limit, "learn") for limit in stretch)
+        right |= (fresh.starts >= first) & (fresh.starts < last)
+    left_out = []
+    for incident in () if changed else [each for each in answer.incidents if not each.changed]:  # what lasts is learnt
+        inside = (fresh.starts >= incident.began) & (fresh.starts < (incident.ended or fresh.starts[-1] + 1))
+        left_out += [incident] if (inside & ~right).any() else []
+        wrong |= inside & ~right
     added = _only(fresh, ~wrong)
     if not len(added.starts):
-        raise ValueError("the old model finds an incident in all of the new data: give data of normal operation")
+        learnt = "give data of normal operation, or say which stretch to learn"
+        raise ValueError(f"the old model finds an incident in all of the new data: {learnt}")
     kept, dropped = _kept(model, history, added, notation)
     fitted, windows = recalibrate(model, Windows.joined([kept, added]))
     windows = replace(windows, clock=model.clock)

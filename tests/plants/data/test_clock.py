@@ -8,9 +8,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
+import eccaht
 from eccaht.base.clock import Clock, as_zone
 from eccaht.plants.data.source import read_table
 from eccaht.plants.data.windows import Cut
@@ -214,3 +216,34 @@ def test_a_time_beyond_the_calendar_is_refused_in_a_short_line(clock: Clock, tex
     with pytest.raises(ValueError, match="start") as error:
         clock.parse(text, "start")
     assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "moment"),
+    [
+        ("%d/%m/%Y %H:%M:%S%.f", "07/03/2024", "2024-03-07"),
+        ("%m/%d/%Y %I:%M %p", "07/03/2024 1:30 PM", "2024-07-03T13:30"),
+        ("%d.%m.%y %H", "7.3.24 08:15", "2024-03-07T08:15"),
+        ("%Y/%m/%d", "2024-03-07", "2024-03-07"),
+    ],
+)
+def test_a_date_is_read_as_the_data_write_it(form: str, text: str, moment: str) -> None:
+    assert Clock(formats=(form,)).parse(text) == np.datetime64(moment)
+    assert Clock("+02:00", formats=(form,)).parse(text) == np.datetime64(moment) - np.timedelta64(2, "h")
+
+
+@pytest.mark.parametrize("text", ["03/07", "2024/13/07", "noon", "13/25/2024", ""])
+def test_a_date_that_the_data_would_not_write_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="or as the data do"):
+        Clock(formats=("%d/%m/%Y %H:%M",)).parse(text)
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y"])
+def test_limits_of_an_identification_have_day_and_month_as_in_the_history(form: str) -> None:
+    times = pd.date_range("2024-03-05", periods=600, freq="10min")
+    rows = np.random.default_rng(0).normal(50.0, 1.0, (600, 3))
+    frame = pd.DataFrame(rows, times.strftime(f"{form} %H:%M"), ["a", "b", "c"])
+    model = eccaht.calibrate(frame, drills=0, stop=times[500].strftime(form), progress=False)
+    assert model.last < np.datetime64(times[500].date()) <= model.last + np.timedelta64(10, "m")
+    answer = model.identify(frame[-80:], start=times[550].strftime(f"{form} %H:%M"), progress=False)
+    assert answer.first == times[550]

@@ -11,6 +11,8 @@ from eccaht.plants.data.layout import MISSING, Layout, is_number
 if TYPE_CHECKING:
     import polars as pl
 
+WORDS = [word for word in MISSING if word.lower() not in ("", "nan")]  # for a missing reading
+_WORD = "\0word"  # which no column can be called
 TIME = "\0time"  # what the frame calls the time columns: no file can have such a name
 
 
@@ -75,6 +77,22 @@ def number_of(column: pl.Expr, decimal_comma: bool) -> pl.Expr:
         point = text.str.contains(".", literal=True)  # such a text is as wrong here as a comma is elsewhere
         text = pl.when(~point).then(text.str.replace(",", ".", literal=True))
     return text.cast(pl.Float64, strict=False)
+
+
+def words_for_missing(layout: Layout, places: Mapping[str, int]) -> tuple[str, ...]:
+    """The words of these columns that were read as missing readings, and how often: a note, if there are any."""
+    import polars as pl
+
+    table = layout.scan()
+    kinds = table.collect_schema().values()
+    texts = {k for k, kind in enumerate(kinds) if kind in (pl.String, pl.Categorical, pl.Enum)}
+    wanted = sorted({place for name, place in places.items() if not name.startswith(TIME)} & texts)
+    if not wanted:
+        return ()
+    cells = table.select(pl.nth(wanted).cast(pl.String).str.strip_chars()).unpivot(value_name=_WORD, variable_name=TIME)
+    counts = cells.filter(pl.col(_WORD).is_in(WORDS)).group_by(_WORD).len().sort("len", _WORD, descending=True)
+    shown = [f"{count} {word!r}" for word, count in counts.collect(engine="streaming").iter_rows()]
+    return (f"cells of {layout.path} that are missing readings: {', '.join(shown)}",) if shown else ()
 
 
 def read_leniently(layout: Layout, places: Mapping[str, int], numeric: set[int], flag: pl.Expr) -> pl.DataFrame:

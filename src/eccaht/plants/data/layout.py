@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from eccaht.base.files import regular_file
-from eccaht.base.presentation.text import did_you_mean
+from eccaht.base.presentation.text import counted, did_you_mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +38,7 @@ _SAMPLE_ROWS = 1000  # of a Parquet file or a frame
 _SHOWN = 40  # characters of a text in a message
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?|[+-]?nan", re.ASCII | re.IGNORECASE)
 _MISSING = frozenset(MISSING)
+_FRAME = Path("the frame")
 
 
 class WrongWidth(ValueError):
@@ -51,7 +52,7 @@ class Layout:
     names: what messages and models call the columns; full: as the file has them.
     skip: lines before the first row of values (CSV). sample: the first rows, as text; "" for values that are none.
     content: the text in UTF-8 where it is not read from the path. lines: the numbers of its rows' lines in the file,
-    where some were left out. frame: what is in memory already, read as a Parquet file is.
+    where some were left out. frame: what is in memory already, read as a Parquet file is. told: notes of its reading.
     """
 
     path: Path
@@ -66,6 +67,7 @@ class Layout:
     content: bytes | None = field(default=None, repr=False)
     lines: tuple[int, ...] | None = field(default=None, repr=False)
     frame: pl.DataFrame | None = field(default=None, repr=False)
+    told: tuple[str, ...] = ()
 
     def texts(self, position: int) -> list[str]:
         """The values of one column in the sample, without blanks around them and without the missing ones."""
@@ -80,7 +82,7 @@ class Layout:
 
     def option(self, shell: str, python: str) -> str:
         """What messages call an option: a frame is given in Python, a file at the shell too."""
-        return f"{shell} (in Python {python})" if self.frame is None else python
+        return python if self.path == _FRAME else f"{shell} (in Python {python})"
 
     def where(self, row: int) -> str:
         """What messages call a row of values."""
@@ -143,7 +145,8 @@ class Layout:
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how it is written."""
         names = {"utf-16": "UTF-16", "latin-1": "not UTF-8, but Latin-1 (Windows-1252) by the looks of it"}
-        return (f"{self.path} is {names[self.encoding]}, and was read so",) if self.encoding in names else ()
+        encoded = [f"{self.path} is {names[self.encoding]}, and was read so"] if self.encoding in names else []
+        return (*encoded, *self.told)
 
 
 def is_number(text: str, decimal_comma: bool = False) -> bool:
@@ -185,8 +188,15 @@ def sniff_lines(
             raise ValueError(f"line {k} of {path} {width_fault(len(row), width, delimiter)}: {MEND_LINE}")
     full = named(rows[before - 1]) if header else tuple(f"c{k}" for k in range(1, width + 1))
     sample = tuple(tuple(row) for row in rows[before:] if len(row) == width)
-    comma = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma
-    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma)
+    comma, told = has_decimal_comma(sample, delimiter) if decimal_comma is None else decimal_comma, list[str]()
+    if passed := sum(1 for line in lines[: before - 1] if line.strip()) if header else 0:
+        told.append(f"{path}: {counted(passed, 'line')} before the column names passed over")
+    told += _told_of_commas(path, comma, decimal_comma)
+    return Layout(path, "csv", _short(path, full), full, delimiter, first, sample, comma, told=tuple(told))
+
+
+def _told_of_commas(path: Path, comma: bool, given: bool | None) -> list[str]:
+    return [f"{path}: commas are decimal points"] if comma and given is None else []
 
 
 def lines_of(text: str) -> list[str]:
@@ -318,7 +328,7 @@ def _parquet(path: Path, decimal_comma: bool | None) -> Layout:
 def layout_of_frame(frame: pl.DataFrame, decimal_comma: bool | None = None) -> Layout:
     if not len(frame):
         raise ValueError("the frame has no rows")
-    return _typed(Path("the frame"), frame.columns, decimal_comma, frame)
+    return _typed(_FRAME, frame.columns, decimal_comma, frame)
 
 
 def _typed(path: Path, columns: list[str], decimal_comma: bool | None, frame: pl.DataFrame | None = None) -> Layout:
@@ -328,7 +338,7 @@ def _typed(path: Path, columns: list[str], decimal_comma: bool | None, frame: pl
     layout = Layout(path, "parquet", _short(path, full), full, frame=frame)
     sample = _first_texts(layout)
     comma = has_decimal_comma(sample, "") if decimal_comma is None else decimal_comma
-    return replace(layout, sample=sample, decimal_comma=comma)
+    return replace(layout, sample=sample, decimal_comma=comma, told=tuple(_told_of_commas(path, comma, decimal_comma)))
 
 
 def _first_texts(layout: Layout) -> tuple[tuple[str, ...], ...]:

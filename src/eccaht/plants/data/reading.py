@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.clock import DIFFERENT, as_zone
-from eccaht.plants.data.columns import TIME, read_leniently, text_of, typed_columns
+from eccaht.plants.data.columns import TIME, WORDS, read_leniently, text_of, typed_columns, words_for_missing
 from eccaht.plants.data.layout import MEND_LINE, MISSING, Layout, WrongWidth, is_gzip, is_number, shortened
 from eccaht.plants.data.lines import Faults, all_full, as_utf8, check_texts, content_of, damaged, good_lines, lines_in
 
@@ -68,7 +68,7 @@ def load(
     own = {f"{TIME}{k}": layout.place(name) for k, name in enumerate(time_columns)}
     places = {**chosen, **{name: place for name, place in own.items() if place is not None}}
     try:
-        frame = _read(layout, places, unchecked)
+        frame, told = _read(layout, places, unchecked)
     except UnicodeDecodeError:
         layout = replace(layout, content=content_of(layout.path, "latin-1"), encoding="latin-1")
         return load(layout, chosen, time_columns, faults, unchecked)
@@ -78,22 +78,27 @@ def load(
         if faults is None and odd.lines:
             raise ValueError(f"{odd.first_line}: {MEND_LINE}") from None
         layout = replace(layout, skip=0, content=b"".join(lines), lines=numbers)
-        frame = _read(layout, places, unchecked)
+        frame, told = _read(layout, places, unchecked)
     if faults is None:
         check_texts(layout, frame, set(chosen).difference(unchecked))
-    return layout, frame
+    return replace(layout, told=(*layout.told, *told)), frame
 
 
-def _read(layout: Layout, places: Mapping[str, int], unchecked: Collection[str]) -> pl.DataFrame:
+def _read(
+    layout: Layout, places: Mapping[str, int], unchecked: Collection[str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The columns, and a note of the words that stand for missing readings in them."""
     import polars as pl
 
     try:
-        return typed_columns(layout, places, unchecked) if layout.format == "parquet" else _csv(layout, places)
+        if layout.format == "csv":
+            return _csv(layout, places)
+        return typed_columns(layout, places, unchecked), words_for_missing(layout, places)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, EOFError) as error:
         raise damaged(layout, error) from None
 
 
-def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
+def _csv(layout: Layout, places: Mapping[str, int]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     import polars as pl
 
     comma = layout.decimal_comma
@@ -102,6 +107,7 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     numeric -= dates
     seen = {row[k] for row in layout.sample for k in numeric}
     spellings = sorted(seen & set(MISSING) - _PARSED)  # of missing values: each one that is looked for costs time
+    worded = any(row[k].strip() in WORDS for row in layout.sample for k in places.values())
     columns = {name: pl.col(str(k)) for name, k in places.items()}
     wanted = [
         (column if places[name] in numeric | dates else text_of(column)).alias(name) for name, column in columns.items()
@@ -112,10 +118,10 @@ def _csv(layout: Layout, places: Mapping[str, int]) -> pl.DataFrame:
     except pl.exceptions.ComputeError as error:
         if "could not parse" not in str(error):
             raise
-        frame = read_leniently(layout, places, numeric, wanted[-1])
+        frame, worded = read_leniently(layout, places, numeric, wanted[-1]), True
     if frame.drop_in_place(_CUT).any() and not all_full(layout):
         raise WrongWidth(f"{layout.path} has lines with too few values")
-    return frame
+    return frame, words_for_missing(layout, places) if worded else ()
 
 
 @dataclass(frozen=True)

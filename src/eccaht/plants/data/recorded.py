@@ -17,6 +17,7 @@ from eccaht.base.extras import need
 from eccaht.plants.data.columns import joined_columns, numbers_of, unknown_texts
 from eccaht.plants.data.layout import Layout, is_number, layout_of_frame, sniff
 from eccaht.plants.data.lines import Faults, comma_option
+from eccaht.plants.data.long import widened
 from eccaht.plants.data.reading import Levels, Stamps, TimeRule, load, read_times, time_rule
 from eccaht.plants.data.windows import Table
 
@@ -48,9 +49,10 @@ class Recorded:
         if self._arrays is not None:
             self.layouts = [self._arrays.layout]
         elif is_frame(data):
-            self.layouts = [layout_of_frame(data, decimal_comma)]
+            self.layouts = widened([layout_of_frame(data, decimal_comma)], decimal_comma, strict=strict)
         else:
-            self.layouts = [sniff(path, decimal_comma, header=header, strict=strict) for path in paths_of(data)]
+            found = [sniff(path, decimal_comma, header=header, strict=strict) for path in paths_of(data)]
+            self.layouts = widened(found, decimal_comma, strict=strict)
 
     @property
     def size(self) -> int:
@@ -266,7 +268,7 @@ def _on_one_clock(
     notes: list[str] = []
     if zone is None:
         zone, notes = common_zone([read.zone for read in stamps if len(read.moments)])
-    clock = Clock(zone)
+    clock = Clock(zone, formats=rule.formats)
     if all(read.zone is None for read in stamps):
         moments, more = clock.to_utc(together, before)
         return clock, moments, notes + more

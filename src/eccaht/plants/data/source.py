@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -361,4 +363,12 @@ def _series(column: Any) -> pl.Series:
     values = [value if there else None for value, there in zip(column.astype(object), present, strict=True)]
     if all(value is None or isinstance(value, Real) for value in values):
         return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+    return pl.Series([None if value is None else _as_text(value) for value in values], dtype=pl.String)
+
+
+def _as_text(value: object) -> str:
+    """A value among texts; a number without its point, so that it reads alike beside decimal commas and points."""
+    if not isinstance(value, float) or not isfinite(value):
+        return str(value)
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    return f"{value:.0f}" if int(exponent) >= 0 else f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"

@@ -269,11 +269,20 @@ class Model:
             return drill_readings(self, data, readings, asked, names=names, times=times, progress=progress)
         return drill(self, data, asked, names=names, times=times, progress=progress)
 
-    def update(self, new: Any, *, history: Any = None, drills: int = 1000, progress: bool = True) -> Update:
+    def update(
+        self,
+        new: Any,
+        *,
+        history: Any = None,
+        learn: Sequence[tuple[Any, Any]] = (),
+        drills: int = 1000,
+        progress: bool = True,
+    ) -> Update:
         """The model brought up to date with new data of normal operation, beside this one: `calibrate --update`.
 
         new: incidents that this model finds there are left out. history: what this model was calibrated on, whose
         oldest rows are dropped; without it the new one knows the new data alone.
+        learn: stretches of the new data, as (start, stop), that are normal from now on though they are an alarm.
         drills: faults injected to compare both, 0: none. `.model` of the result is the new one, `.better` says which.
         """
         from eccaht.plants.front.identify import data_of
@@ -285,6 +294,7 @@ class Model:
                 self,
                 given,
                 history=before,
+                learn=learn,
                 drills=drills,
                 stage=lambda what, total: bar.total(total, what),
                 progress=bar.advance,
@@ -446,7 +456,8 @@ class Model:
     def clock(self) -> Clock:
         """What the times of the history mean."""
         reading = self.reading
-        return Clock(reading.get("timezone"), reading.get("row_interval"), bool(reading.get("counted")))
+        formats = tuple(reading.get("time_format", ()))
+        return Clock(reading.get("timezone"), reading.get("row_interval"), bool(reading.get("counted")), formats)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model; an existing file is replaced only once the new one is complete."""
