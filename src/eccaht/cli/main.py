@@ -45,6 +45,7 @@ PANELS = {
         "report": "Write the report on the results in DIR.",
         "wadi": "Name the attacked points of the WaDi testbed.",
         "water": "Attack sensors of a simulated water network and find them.",
+        "data": "Fetch public collections of known incidents, ready for 'eccaht incidents'.",
         "incidents": "Measure how well alarms find known incidents and how often their sensors are named.",
     },
 }
