@@ -47,6 +47,7 @@ DIRECTORIES = {
     "reproduce": (["reproduce", "fig5a", "--out"], "fig5a/cells/0-ecc-aht.parquet"),
     "report": (["report"], "report.html"),
     "incidents": (["incidents", "servers", "--out"], "summary.csv"),
+    "data": (["data", "fetch", "smd", "--from", "archive", "--out"], "source.json"),
     "wadi": (["wadi", "plant", "--out"], "fig4b.csv"),
     "water": (["water", "--out"], "history.csv"),
 }
@@ -137,6 +138,8 @@ def directory_arguments(command: str) -> list[str]:
     """The arguments, with the inputs they need."""
     if command == "water" and find_spec("wntr") is None:
         pytest.skip("the extra [water] is not installed")
+    if command == "data":
+        Path("archive").mkdir()
     if command == "incidents":
         write_collection(Path("servers"), ["a"])
     if command == "wadi":

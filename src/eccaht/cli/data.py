@@ -8,7 +8,7 @@ import typer
 
 from eccaht.base.presentation.text import counted, did_you_mean
 from eccaht.cli.output import Json, option, show_lines, writable_directory
-from eccaht.research.datasets.public import COLLECTIONS, fetch
+from eccaht.research.datasets.public import COLLECTIONS, SOURCE, fetch
 
 
 def data(
@@ -38,9 +38,10 @@ def data(
         raise ValueError(f"no collection {name!r}{hint}" if name else f"give a NAME{hint}")
     if given is not None and not given.exists():
         raise ValueError(f"--from: no file at {given}")
-    document = fetch(name, writable_directory(Path(name) if out is None else out), given)
+    place = writable_directory(Path(name) if out is None else out, files=(SOURCE,))
+    document = fetch(name, place, given)
     if as_json:
         typer.echo(json.dumps(document))
     else:
         files = counted(len(document["sha256"]), "file")
-        typer.echo(f"Saved {files} in {out or name}; from {document['source']}, licence: {document['licence']}")
+        typer.echo(f"Saved {files} in {place}; from {document['source']}, licence: {document['licence']}")

@@ -22,6 +22,7 @@ from eccaht.base.files import replacing
 
 Members = dict[str, Callable[[], bytes]]  # the files of an archive, by their paths in it
 Written = dict[str, bytes]  # the files of a collection, by their paths in it
+SOURCE = "source.json"  # of a collection: where it is from
 _LARGEST = 1 << 29  # bytes of a member: the largest of these collections has a twentieth of it
 _WAIT = 60.0  # seconds for an answer
 _QUIET = 60  # rows of Sock Shop before a fault that are watched
@@ -40,7 +41,7 @@ class Collection(NamedTuple):
 
 
 def fetch(name: str, directory: Path, given: Path | None = None) -> dict[str, Any]:
-    """Write a collection and `source.json`, which says where it is from and has the checksum of each file.
+    """Write a collection and `SOURCE`, which says where it is from and has the checksum of each file.
 
     given: the archive, or a folder with what is in it; downloaded if None.
     """
@@ -60,7 +61,7 @@ def fetch(name: str, directory: Path, given: Path | None = None) -> dict[str, An
     sums = {place: hashlib.sha256(content).hexdigest() for place, content in sorted(written.items())}
     about = {"collection": name, "source": collection.source, "licence": collection.licence}
     document = {**about, "archive": str(given or collection.address), "archive_sha256": digest, "sha256": sums}
-    with replacing(directory / "source.json") as file:
+    with replacing(directory / SOURCE) as file:
         file.write(json.dumps(document, indent=1).encode() + b"\n")
     return document
 
