@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,12 +19,12 @@ from scipy.special import gammaln
 
 from benchmarks.jobs import Job, Row
 from benchmarks.tables import Column, Table
-from eccaht.base.arrays import Array, check_alpha
+from eccaht.base.arrays import Array, Index, check_alpha
 from eccaht.base.randomness import rng_for
 from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.streams import Problem
-from eccaht.streams.limits import diagonal_rate, gamma_star, least_measurements
-from eccaht.streams.limits.rates import check_limits, white_shifts
+from eccaht.streams.limits import gamma_star, least_measurements
+from eccaht.streams.limits.rates import check_anomalies, check_limits, white_shifts
 from eccaht.streams.sets import SetPrior
 
 ALPHA, SETS = 0.05, 8
@@ -191,3 +192,15 @@ def _poured(ratios: Array, readings: int) -> float:
     level = (readings + floor.cumsum()) / np.arange(1, floor.size + 1)
     used = int(np.flatnonzero(level > floor)[-1]) + 1
     return float(0.5 * np.log(level[used - 1] / floor[:used]).sum())
+
+
+def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
+    """Return Gamma* if the streams were independent, with the same variances: S replaced by its diagonal.
+
+    With g_k = S_kk / shift_k^2 it is (1 / sum of g over A + 1 / sum of g over the others) / 2, for one action and for
+    a mix alike.
+    """
+    inside = np.zeros(problem.size, dtype=bool)
+    inside[check_anomalies(problem, anomalies)] = True
+    g = problem.covariance.diagonal() / problem.shift**2
+    return float(0.5 / g[inside].sum() + 0.5 / g[~inside].sum())

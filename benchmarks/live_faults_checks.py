@@ -16,7 +16,7 @@ from benchmarks.live_faults_parts import Arrived
 from benchmarks.live_faults_plants import SECOND, Plant
 from eccaht.base.arrays import Array
 from eccaht.plants.data.windows import Sample
-from eccaht.plants.intake import Seen
+from eccaht.plants.intake import SeenReadings
 from eccaht.plants.model.model import Model
 from eccaht.service.runtime.plant import LivePlant
 from eccaht.service.settings import PlantOptions
@@ -60,7 +60,7 @@ def _compare(connection: sa.Connection, model: Model, plant: Plant, found: Count
     stored = connection.execute(sa.select(windows).where(windows.c.plant == plant.name).order_by(windows.c.start)).all()
     mine = sa.select(events.c.document, events.c.time).where(events.c.plant == plant.name).order_by(events.c.number)
     reported = connection.execute(mine).all()
-    seen = [Seen.parse(row.seen, len(model.names)).times.tolist() for row in stored]
+    seen = [SeenReadings.parse(row.seen, len(model.names)).times.tolist() for row in stored]
     kept = {time for times in seen for time in times} | _waiting(connection, model, plant.name)
     found["windows"] += len(stored)
     found["rows"] += len(plant.acknowledged) + plant.old

@@ -15,7 +15,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.plants.data.lines import Faults
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.data.windows import Cut, Moved
-from eccaht.plants.intake import Intake, Released, Rows, Seen
+from eccaht.plants.intake import Intake, ReleasedWindows, Rows, SeenReadings
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
 
@@ -59,7 +59,7 @@ def in_order(rows: Rows) -> list[tuple[int, bytes]]:
     return [(int(start), value.tobytes()) for start, value in zip(cut.starts.astype(int), values, strict=True)][:-1]
 
 
-def starts(released: Released) -> list[int]:
+def starts(released: ReleasedWindows) -> list[int]:
     return [int(sample.start.astype(int)) for sample in released.samples]
 
 
@@ -114,11 +114,11 @@ def test_what_comes_again_is_a_duplicate_and_what_comes_late_is_late_once() -> N
 
 def test_what_was_seen_survives_as_bytes() -> None:
     rows = made(0.0).scaled(some(20, 4))
-    seen = Seen.of(rows)
-    parsed = Seen.parse(seen.to_bytes(), 4)
+    seen = SeenReadings.of(rows)
+    parsed = SeenReadings.parse(seen.to_bytes(), 4)
     np.testing.assert_array_equal(parsed.present, seen.present)
     assert parsed.with_more(seen)[1] == len(rows.times)
-    assert parsed.with_more(Seen(seen.times[-1:] + 1, np.zeros((1, 4), dtype=bool)))[1] == 0
+    assert parsed.with_more(SeenReadings(seen.times[-1:] + 1, np.zeros((1, 4), dtype=bool)))[1] == 0
 
 
 def test_a_buffer_built_from_what_was_new_goes_on_the_same() -> None:

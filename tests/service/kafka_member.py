@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from eccaht.plants.intake import Rows
-from eccaht.service.rows import Taken
+from eccaht.service.rows import Receipt
 from eccaht.service.sources import make_feed, read_settings
 from tests.service.source_tools import Recorder, target
 
@@ -20,12 +20,12 @@ class Log(Recorder):
         super().__init__()
         self._file, self._pause = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), pause
 
-    async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
+    async def submit(self, plant: str, rows: Rows, *, source: str) -> Receipt:
         assert source
         await asyncio.sleep(self._pause)
         lines = [f"{plant} {time}\n" for time in rows.times.astype(int).tolist()]
         os.write(self._file, "".join(lines).encode())
-        return Taken(len(rows.times), 0, 0, 0)
+        return Receipt(len(rows.times), 0, 0, 0)
 
 
 def main(path: str, servers: str, topic: str, pause: str) -> None:

@@ -21,7 +21,7 @@ from eccaht.plants.data.recorded import Expected
 from eccaht.plants.data.source import Arrays
 from eccaht.plants.intake import Rows
 from eccaht.service.broker import connected, make_client
-from eccaht.service.rows import SourceState, Taken
+from eccaht.service.rows import Receipt, SourceState
 from eccaht.service.sources.feed import Backoff, Feed, Target
 from eccaht.service.sources.parsing import readings_of, rows_of
 
@@ -42,7 +42,7 @@ class Recorder:
         self.positions: dict[tuple[str, str], dict[str, Any]] = {}
         self.before = before
 
-    async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
+    async def submit(self, plant: str, rows: Rows, *, source: str) -> Receipt:
         assert source
         waiting = self.before(rows)
         if waiting is not None:
@@ -53,7 +53,7 @@ class Recorder:
             for name, value in zip(rows.names, values, strict=True):
                 if np.isnan(self.cells.get((plant, time, name), np.nan)):
                     self.cells[plant, time, name] = value
-        return Taken(len(rows.times), 0, 0, 0)
+        return Receipt(len(rows.times), 0, 0, 0)
 
     def source_state(self, plant: str, source: str, state: SourceState) -> None:
         assert plant

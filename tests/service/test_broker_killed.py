@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from eccaht.plants.intake import Rows
-from eccaht.service.rows import Taken
+from eccaht.service.rows import Receipt
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.settings import PlantOptions, Settings
 from eccaht.service.sources import Target, make_feed, read_settings
@@ -54,7 +54,7 @@ class Noted:
         self.position, self.set_position = engine.position, engine.set_position
         self.take_over, self.hand_over = engine.take_over, engine.hand_over
 
-    async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
+    async def submit(self, plant: str, rows: Rows, *, source: str) -> Receipt:
         taken = await self._engine.submit(plant, rows, source=source)
         self.times.update(rows.times.astype(np.int64).tolist())
         return taken

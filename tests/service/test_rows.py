@@ -21,7 +21,7 @@ from eccaht.base.randomness import rng_for
 from eccaht.plants.intake import Rows
 from eccaht.plants.model.calibration import calibrate
 from eccaht.plants.model.model import Model
-from eccaht.service.rows import Taken
+from eccaht.service.rows import Receipt
 from eccaht.service.sources import Target, make_feed, read_settings
 from eccaht.service.sources.parsing import LARGEST_PAYLOAD, BadPayload, Payloads, rows_of
 from eccaht.service.sources.settings import MqttSettings
@@ -119,9 +119,9 @@ def serving(folder: Path, model: Model) -> Iterator[Door]:
         engine, given = service.app.state.engine, list[Rows]()
         submit = engine.submit
 
-        async def submitted(plant: str, rows: Rows, **more: Any) -> Taken:
+        async def submitted(plant: str, rows: Rows, **more: Any) -> Receipt:
             given.append(rows)
-            taken: Taken = await submit(plant, rows, **more)
+            taken: Receipt = await submit(plant, rows, **more)
             return taken
 
         engine.submit = submitted

@@ -10,7 +10,7 @@ _MOST = 1 << 21  # weights that are kept, 16 MB
 _FEWEST = 64  # measurements: where fewer would fit, weights are made anew
 
 
-class Known:
+class KnownMeasurement:
     """A measurement with its noise variance and its mean reading where nothing is wrong."""
 
     __slots__ = ("_only", "mean", "variance", "weights")
@@ -28,7 +28,7 @@ class Known:
         return self._only
 
 
-_NOTHING = Known(np.empty(0), 0.0, 0.0)
+_NOTHING = KnownMeasurement(np.empty(0), 0.0, 0.0)
 
 
 class Memory:
@@ -36,10 +36,10 @@ class Memory:
 
     def __init__(self) -> None:
         self._last = _NOTHING
-        self._known: dict[int, Known] = {}  # by the identity of the weights, which an entry keeps alive
+        self._known: dict[int, KnownMeasurement] = {}  # by the identity of the weights, which an entry keeps alive
         self._made: dict[Hashable, Array] = {}
 
-    def known(self, c: Array, work_out: Callable[[Array], Known]) -> Known:
+    def known(self, c: Array, work_out: Callable[[Array], KnownMeasurement]) -> KnownMeasurement:
         """What was worked out of the measurement c before, or is now; kept where its weights are read-only."""
         known = self._last
         if c is known.weights:

@@ -13,7 +13,7 @@ import typer
 from eccaht.cli.output import Json, check_outputs, option, shown_progress
 
 if TYPE_CHECKING:
-    from eccaht.service.operations.copying import Copied
+    from eccaht.service.operations.copying import CopiedTable
     from eccaht.service.store import Store
 
 StoreUrl = Annotated[
@@ -66,7 +66,7 @@ def store(
     """
     from eccaht.service.operations.copying import Backup, Readable, backup, count, restore
 
-    def advanced(source: Readable, work: Callable[[Callable[[int], None]], list[Copied]]) -> list[Copied]:
+    def advanced(source: Readable, work: Callable[[Callable[[int], None]], list[CopiedTable]]) -> list[CopiedTable]:
         with shown_progress("counting") as bar:
             bar.total(count(source), "copying")
             return work(bar.advance)

@@ -119,14 +119,11 @@ class Outlets:
             if not (again and self._log is not None and self._log.has(document)):
                 if self._log is not None:
                     self._log.write(document)
-                self._print(document)
+                typer.echo(json_line(document) if self._as_json else f"{document['time']}  {document['text']}")
+                sys.stdout.flush()
             if self._commands is not None and event.event in URGENT:
                 self._commands.start(document)
 
     def finish(self) -> None:
         if self._commands is not None:
             self._commands.finish()
-
-    def _print(self, document: Document) -> None:
-        typer.echo(json_line(document) if self._as_json else f"{document['time']}  {document['text']}")
-        sys.stdout.flush()

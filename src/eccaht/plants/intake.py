@@ -112,17 +112,17 @@ def _kind(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SeenReadings:
     """Which readings of a window came: times in microseconds, increasing, (N,), and of which columns, (N, M)."""
 
     times: Moments
     present: NDArray[np.bool_]
 
     @staticmethod
-    def of(rows: Batch) -> Seen:
-        return Seen(rows.times.view(np.int64), ~np.isnan(rows.values))
+    def of(rows: Batch) -> SeenReadings:
+        return SeenReadings(rows.times.view(np.int64), ~np.isnan(rows.values))
 
-    def with_more(self, more: Seen) -> tuple[Seen, int]:
+    def with_more(self, more: SeenReadings) -> tuple[SeenReadings, int]:
         """The same and more readings, whose times may repeat, and how many of these rows bring none that is new."""
         places = {time: k for k, time in enumerate(self.times.tolist())}
         rows, known = list(self.present), 0
@@ -137,29 +137,28 @@ class Seen:
                 known += 1
         times = np.array(list(places), dtype=np.int64)
         order = np.argsort(times)
-        return Seen(times[order], np.array(rows).reshape(len(rows), -1)[order]), known
+        return SeenReadings(times[order], np.array(rows).reshape(len(rows), -1)[order]), known
 
     def to_bytes(self) -> bytes:
         bits = np.packbits(self.present, axis=1).tobytes()
         return len(self.times).to_bytes(4, "little") + self.times.astype("<i8").tobytes() + bits
 
     @staticmethod
-    def parse(content: bytes, size: int) -> Seen:
+    def parse(content: bytes, size: int) -> SeenReadings:
         count = int.from_bytes(content[:4], "little")
         times = np.frombuffer(content, "<i8", count, 4).astype(np.int64)
         bits = np.frombuffer(content, np.uint8, offset=4 + 8 * count).reshape(count, -1)
-        return Seen(times, np.unpackbits(bits, axis=1, count=size).astype(bool))
+        return SeenReadings(times, np.unpackbits(bits, axis=1, count=size).astype(bool))
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedWindows:
     """What rows led to.
 
     samples: the complete windows. new: the rows that wait now and did not before. late: how many came after their
     window was complete; duplicate: how many were there before; ahead: how many are left out, because too many wait
-    already that are ahead of all others. seen: of which readings each window is made, as `Seen.to_bytes` gives them;
-    again: windows that were complete, by their start, and which readings of them have come now; both where rows of one
-    time are one row.
+    already that are ahead of all others. seen: of which readings each window is made, in bytes; again: windows that
+    were complete, by their start, and which readings of them have come now; both where rows of one time are one row.
     """
 
     samples: tuple[Sample, ...]
@@ -221,7 +220,7 @@ class Intake:
         self._low, self._high = np.array(list(model.left_out.values())).reshape(-1, 2).T
         self._seen: OrderedDict[int, bytes] = OrderedDict()
 
-    def add(self, rows: Rows, limit: int | None = None) -> Released:
+    def add(self, rows: Rows, limit: int | None = None) -> ReleasedWindows:
         """Take rows; return the windows that they complete. limit: see `BelievedTime.hear`."""
         return self.add_scaled(self.scaled(rows), limit)
 
@@ -256,7 +255,7 @@ class Intake:
             text, when, why = impossible(values[row, k], times[row], self.clock)
             self._faults.bad_values(self.model.names[k], int(far[:, k].sum()), f"the row of {when}", text, why)
 
-    def add_scaled(self, rows: Batch, limit: int | None = None) -> Released:
+    def add_scaled(self, rows: Batch, limit: int | None = None) -> ReleasedWindows:
         """The same for rows as `scaled` returns them."""
         late = known = 0
         again: dict[int, bytes] = {}
@@ -282,8 +281,8 @@ class Intake:
         for start in np.unique(starts).tolist():
             if (content := self._seen.get(start)) is None:  # of a window too long ago, or without any row
                 continue
-            chosen = Seen.of(_pick(rows, starts == start))
-            seen, known_here = Seen.parse(content, len(self.columns)).with_more(chosen)
+            chosen = SeenReadings.of(_pick(rows, starts == start))
+            seen, known_here = SeenReadings.parse(content, len(self.columns)).with_more(chosen)
             known += known_here
             if known_here < len(chosen.times):
                 self._seen[start], again[start] = seen.to_bytes(), chosen.to_bytes()
@@ -311,7 +310,7 @@ class Intake:
         self.waiting = _pick(self.waiting, slice(count))
         return doubted
 
-    def finish(self) -> Released:
+    def finish(self) -> ReleasedWindows:
         """The windows that no later row has completed."""
         return self._release(len(self.waiting.times), _no_rows(len(self.columns)))
 
@@ -338,7 +337,7 @@ class Intake:
         duplicate: int = 0,
         ahead: int = 0,
         again: Mapping[int, bytes] | None = None,
-    ) -> Released:
+    ) -> ReleasedWindows:
         """The windows of the first rows that wait, which leave the intake."""
         done, K = _pick(self.waiting, slice(count)), len(self.model.names)
         cut = Cut.of(done.times, self.model.seconds, self.clock)
@@ -357,11 +356,11 @@ class Intake:
             self.position = starts[-1]
             if self._merging:
                 edges = [*cut.first.tolist(), count]
-                seen = tuple(Seen.of(_pick(done, slice(a, b))).to_bytes() for a, b in itertools.pairwise(edges))
+                seen = tuple(SeenReadings.of(_pick(done, slice(a, b))).to_bytes() for a, b in itertools.pairwise(edges))
                 for start, content in zip(starts, seen, strict=True):
                     self.remember(start, content)
             new = _pick(new, self._starts(new.times) > self.position)
-        return Released(tuple(samples), new, late, duplicate, ahead, seen, again or {})
+        return ReleasedWindows(tuple(samples), new, late, duplicate, ahead, seen, again or {})
 
     def _moved(self, rows: Batch) -> list[Moved]:
         """The columns that are no sensors and read here what they never did in the history."""
@@ -386,7 +385,7 @@ class Intake:
         """These readings of a complete window came too late."""
         if (known := self._seen.get(start)) is not None:
             size = len(self.columns)
-            self._seen[start] = Seen.parse(known, size).with_more(Seen.parse(late, size))[0].to_bytes()
+            self._seen[start] = SeenReadings.parse(known, size).with_more(SeenReadings.parse(late, size))[0].to_bytes()
 
     def to_bytes(self, rows: Batch) -> bytes:
         """Rows that are new, and how far times are believed now, for `put` after a restart."""

@@ -32,7 +32,7 @@ _LAST_USABLE = 0x44  # OPC Classic: uncertain, last usable value
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
-class Taken(NamedTuple):
+class Receipt(NamedTuple):
     """What became of rows: how many came; of these, how many too late for their window, how many were there before.
 
     windows: how many they completed. unknown: columns that the model does not have. ahead: rows from the future, left

@@ -27,7 +27,7 @@ from eccaht.base.arrays import (
     support_of,
 )
 from eccaht.base.labels import by_name, unlabelled
-from eccaht.base.recalled import Known, Memory
+from eccaht.base.recalled import KnownMeasurement, Memory
 from eccaht.streams.covariance import Covariance, Dense, as_covariance
 from eccaht.streams.covariance.base import with_ridge
 from eccaht.streams.covariance.sampled import inflation, sampled
@@ -290,7 +290,7 @@ class Problem:
         """c'mean: the mean reading where nothing is wrong."""
         return self.known(c).mean
 
-    def known(self, c: Array) -> Known:
+    def known(self, c: Array) -> KnownMeasurement:
         """What the problem says of the measurement c; worked out once for weights that are read-only."""
         return self._memory.known(c, self._work_out)
 
@@ -298,9 +298,9 @@ class Problem:
         """The weights that were made for a key before, or those that `make()` gives now, read-only."""
         return self._memory.made(key, make, self.size)
 
-    def _work_out(self, c: Array) -> Known:
+    def _work_out(self, c: Array) -> KnownMeasurement:
         mean = inner(c, self.mean) if self._moved else 0.0
-        return Known(c, self.covariance.quad(c) + self.readout_noise**2, mean)  # c'S c of eq. 1
+        return KnownMeasurement(c, self.covariance.quad(c) + self.readout_noise**2, mean)  # c'S c of eq. 1
 
     def expected(self, c: Array, anomalies: Index | Sequence[int] = ()) -> float:
         """The mean reading of measurement c when the given streams are anomalous."""

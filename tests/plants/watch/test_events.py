@@ -10,7 +10,7 @@ import pytest
 
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.codec import built, state_of
-from eccaht.plants.watch.events import SETTLED, Event, Reported, Standing, events_of
+from eccaht.plants.watch.events import SETTLED, Event, ReportedState, Standing, events_of
 from eccaht.streams.watch.alarm import Alarm
 
 NAMES = tuple("abcdef")
@@ -32,11 +32,11 @@ def alarm(raised: int, named: Iterable[str], kinds: tuple[str, ...] = (), sizes:
     )
 
 
-def all_events(standings: Iterable[Standing], reported: Reported | None = None) -> list[Event]:
-    now, events = reported or Reported(), []
+def all_events(standings: Iterable[Standing], reported: ReportedState | None = None) -> list[Event]:
+    now, events = reported or ReportedState(), []
     for standing in standings:
         new, now = events_of(now, standing, PLAIN)
-        assert built(Reported, state_of(now), {}) == now
+        assert built(ReportedState, state_of(now), {}) == now
         assert [built(Event, state_of(event), {}) for event in new] == new
         events += new
     return events
@@ -125,7 +125,7 @@ def test_an_alarm_is_never_without_a_sensor() -> None:
 
 def test_a_gap_and_shelved_sensors() -> None:
     standings = [Standing(START, shelved=frozenset("a")), Standing(START + 5 * MINUTE, missed=4)]
-    events, reported = events_of(Reported(), standings[0], Clock("+02:00"))
+    events, reported = events_of(ReportedState(), standings[0], Clock("+02:00"))
     assert [(event.event, event.sensors, event.time) for event in events] == [
         ("shelved", ("a",), "2024-05-01T10:00:00+02:00")
     ]

@@ -10,13 +10,13 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.limits import capacity_bound, entropy_bound
+from benchmarks.limits import capacity_bound, diagonal_rate, entropy_bound
 
 from eccaht import Problem, families
 from eccaht.base.arrays import Array, Index
 from eccaht.streams.limits import rates as rates_module, rivals as rivals_module
 from eccaht.streams.limits.mixture import best_action, best_mix
-from eccaht.streams.limits.rates import diagonal_rate, gamma_star, least_measurements
+from eccaht.streams.limits.rates import gamma_star, least_measurements
 from eccaht.streams.limits.rivals import hardest_rivals
 from eccaht.streams.sets import SetPrior
 from eccaht.streams.shifts import UnknownShift

@@ -158,9 +158,9 @@ def test_own_stopping_rules_are_right_when_they_stop(name: str) -> None:
 
 
 def test_top_two_coin_and_pairs() -> None:
-    """With a coin of 0.9 nine of ten pulls go to a stream of the leader."""
+    """Half of the pulls go to a stream of the leader."""
     problem = Problem(families.identity(6), shift=3.0, n_anomalies=1, budget=1.0)
-    policy, world = make_policy("t3c", problem, stopping=None, coin=0.9), Simulator(problem)
+    policy, world = make_policy("t3c", problem, stopping=None), Simulator(problem)
     leader = 0
     for step in range(506):
         c = policy.ask()
@@ -168,6 +168,4 @@ def test_top_two_coin_and_pairs() -> None:
             assert policy.pair is not None
             leader += int(np.flatnonzero(c)[0] == policy.pair[0])
         policy.tell(c, world.measure(c))
-    assert abs(leader - 450) < 5 * np.sqrt(500 * 0.09)
-    with pytest.raises(ValueError, match="coin is a probability"):
-        make_policy("ttts", problem, coin=1.0)
+    assert abs(leader - 250) < 5 * np.sqrt(500 * 0.25)

@@ -127,7 +127,7 @@ def test_thompson_pairs_vary_and_come_from_the_beta_posterior() -> None:
         ("hds", {"regularize": 0.1}, "hds knows no covariance"),
         ("ecc-aht", {"regularize": -0.1}, "must not be negative"),
         ("ecc-aht", {"coin": 0.5}, "no option 'coin'"),
-        ("ttts", {"coins": 0.5}, "its options are coin"),
+        ("hds", {"errors": 0.5}, "its options are readings"),
         ("ttts", {"stopping": "gap"}, "log-likelihood ratios"),
         ("ecc-aht", {"stopping": "own"}, "no stopping rule of its own"),
     ],

@@ -13,7 +13,7 @@ from eccaht.base.files import check_keys, read_archive, write_archive
 from eccaht.base.labels import named_values
 from eccaht.base.presentation.text import counted, shown_progress
 from eccaht.plants.data.horizon import latest_believed
-from eccaht.plants.intake import Intake, Released, Rows, level_of, number_of
+from eccaht.plants.intake import Intake, ReleasedWindows, Rows, level_of, number_of
 from eccaht.plants.model.model import Model
 from eccaht.plants.watch.active import ReadingPlan, budget_of, planned
 from eccaht.plants.watch.events import Event
@@ -86,7 +86,7 @@ class RowWatch:
         state = {"model": self.model.stored(), "session": self.session.stored(), "rows": state_of(self)}
         write_archive(path, _KIND, _VERSION, state)
 
-    def _take(self, released: Released) -> list[Event]:
+    def _take(self, released: ReleasedWindows) -> list[Event]:
         session, clock, events = self.session, self.model.clock, list[Event]()
         for sample in released.samples:
             events += session.take(sample, clock) + session.hear(clock)

@@ -51,7 +51,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportedState:
     """What was reported so far: all of the past that the next events depend on.
 
     raised: of the alarm that goes on, None without one; onset, named: its onset and its set as last reported.
@@ -140,7 +140,7 @@ def iso(clock: Clock, time: np.datetime64) -> str:
     return text if clock.row_interval is not None else text.replace(" ", "T")
 
 
-def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Event], Reported]:
+def events_of(reported: ReportedState, now: Standing, clock: Clock) -> tuple[list[Event], ReportedState]:
     """The events of a window, given what was reported before it; and what is reported after it.
 
     A sensor joins or leaves an alarm once it has been in its set, or out of it, for `SETTLED` windows in a row.
@@ -197,7 +197,7 @@ def events_of(reported: Reported, now: Standing, clock: Clock) -> tuple[list[Eve
     return events, replace(reported, onset=dated(alarm.onset), named=named, waiting=waiting)
 
 
-def _of_the_record(reported: Reported, now: Standing, clock: Clock) -> Iterator[Event]:
+def _of_the_record(reported: ReportedState, now: Standing, clock: Clock) -> Iterator[Event]:
     """Windows that are missing, and rows that came too late."""
     stamp = iso(clock, now.time)
     if now.missed:
@@ -276,7 +276,7 @@ def _moved(how: str, size: float | None) -> str:
     return how if size is None else f"{how} {size:{'' if how in SPREADS else '+'}.4g}"
 
 
-def _over(reported: Reported, now: Standing, clock: Clock) -> Event:
+def _over(reported: ReportedState, now: Standing, clock: Clock) -> Event:
     assert reported.onset is not None
     text = f"over: {listed(reported.named)}, wrong since {clock.show(reported.onset)}"
     still = [name for name in reported.named if name in {*now.stuck, *now.silent}]

@@ -25,7 +25,7 @@ from eccaht.plants.data.windows import Sample
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.model.model import Model
 from eccaht.plants.tuning import TUNING
-from eccaht.plants.watch.events import Event, Kind, Reported, Standing, dated, events_of, iso
+from eccaht.plants.watch.events import Event, Kind, ReportedState, Standing, dated, events_of, iso
 from eccaht.plants.watch.hearing import Hearing
 from eccaht.plants.watch.notices import Notices
 from eccaht.plants.watch.plant import PlantWatch
@@ -106,7 +106,7 @@ class Session:
         Field("windows", (), int),
         Field("number", (), int),
         Field("obeyed", (), int),
-        Part("reported", Reported),
+        Part("reported", ReportedState),
         Part("operator"),
         Part("hearing"),
         Part("notices"),
@@ -115,7 +115,7 @@ class Session:
 
     def __init__(self, watch: PlantWatch, digest: str = "") -> None:
         self.watch, self.model, self.digest = watch, watch.model, digest
-        self.operator, self.reported = Operator(self.model.names), Reported()
+        self.operator, self.reported = Operator(self.model.names), ReportedState()
         self.hearing = Hearing(self.model.usual_rows, self.model.seconds)
         self.notices = Notices(self.model.seconds)
         self.position: np.datetime64 | None = None

@@ -24,7 +24,7 @@ _ROWS = 1000  # at a time
 _MAGIC = b"SQLite format 3\0"  # how a file of SQLite begins
 
 
-class Copied(NamedTuple):
+class CopiedTable(NamedTuple):
     """A table that was copied, and how many rows it has."""
 
     table: str
@@ -65,22 +65,17 @@ def count(source: Readable) -> int:
         return sum(_count(connection, table) for table in schema.COPIED)
 
 
-def copy(source: Readable, target: Store, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
+def copy(source: Readable, target: Store, advance: Callable[[int], None] = lambda _: None) -> list[CopiedTable]:
     """Copy all tables into an empty store; advance gets the number of rows written."""
     with source.read() as reading, target.begin() as writing:
         _require_version(reading)
-        _require_empty(writing)
+        for table in schema.COPIED:  # nothing that matters is written over; a key made at a first start does not
+            if table is not schema.meta and (rows := _count(writing, table)):
+                raise ValueError(f"the store is not empty, its table {table.name} has {rows} rows: give an empty store")
         writing.execute(sa.delete(schema.meta))
         copied = [_copy_table(reading, writing, table, advance) for table in schema.COPIED]
         _go_on_counting(writing)
     return copied
-
-
-def _require_empty(connection: sa.Connection) -> None:
-    """Refuse to write over anything that matters; a key that was made at a first start does not."""
-    for table in schema.COPIED:
-        if table is not schema.meta and (rows := _count(connection, table)):
-            raise ValueError(f"the store is not empty, its table {table.name} has {rows} rows: give an empty store")
 
 
 def _require_version(connection: sa.Connection) -> None:
@@ -90,7 +85,7 @@ def _require_version(connection: sa.Connection) -> None:
 
 def _copy_table(
     reading: sa.Connection, writing: sa.Connection, table: sa.Table, advance: Callable[[int], None]
-) -> Copied:
+) -> CopiedTable:
     """Copy a table, some rows at a time; models are large, and come one by one."""
     copied = 0
     most = 1 if table is schema.models else _ROWS
@@ -99,7 +94,7 @@ def _copy_table(
             writing.execute(sa.insert(table), [dict(row._mapping) for row in rows])
             copied += len(rows)
             advance(len(rows))
-    return Copied(table.name, copied)
+    return CopiedTable(table.name, copied)
 
 
 def _count(connection: sa.Connection, table: sa.Table) -> int:
@@ -125,7 +120,7 @@ def _place(connection: sa.Connection, table: sa.Table) -> str:
     return quoted(table.name) if place is None else f"{quoted(place)}.{quoted(table.name)}"
 
 
-def backup(store: Store, path: Path, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
+def backup(store: Store, path: Path, advance: Callable[[int], None] = lambda _: None) -> list[CopiedTable]:
     """Write a store to a file, which appears under its name once it is complete.
 
     Only its owner can read it: it holds the key that signs logins.
@@ -163,6 +158,6 @@ def _growing(target: Path, path: Path) -> Iterator[Path]:
                 Path(f"{temporary}{ending}").unlink(missing_ok=True)
 
 
-def restore(path: Path, store: Store, advance: Callable[[int], None] = lambda _: None) -> list[Copied]:
+def restore(path: Path, store: Store, advance: Callable[[int], None] = lambda _: None) -> list[CopiedTable]:
     store.prepare()
     return copy(Backup(path), store, advance)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from eccaht.plants import Event, Model, parse_model
 from eccaht.plants.intake import Rows
-from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
+from eccaht.service.rows import Busy, Receipt, SourceState, UnknownPlant
 from eccaht.service.runtime import owners, tidying
 from eccaht.service.runtime.owners import Owners
 from eccaht.service.runtime.plant import LivePlant
@@ -113,7 +113,7 @@ class Runtime:
         """Plants that cannot be watched, and why."""
         return self.worker.broken.copy()
 
-    async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Taken:
+    async def submit(self, plant: str, rows: Rows, *, source: str, position: dict[str, Any] | None = None) -> Receipt:
         """Take rows; returns once everything is stored: only then a source may acknowledge them.
 
         position: where the source goes on after these rows, stored with them.
@@ -121,7 +121,7 @@ class Runtime:
         if len(rows.times) > self.settings.limits.rows:
             raise ValueError(f"{len(rows.times)} rows at once are too many: send at most {self.settings.limits.rows}")
 
-        def work(found: LivePlant) -> tuple[StoredStep, Taken]:
+        def work(found: LivePlant) -> tuple[StoredStep, Receipt]:
             step, taken = found.take(rows)
             if position is not None:
                 step.position = {"plant": plant, "source": source, "document": position}
@@ -129,7 +129,7 @@ class Runtime:
 
         self.check(plant)
         self._has_room(plant)
-        taken: Taken = await self._do(work, plant)
+        taken: Receipt = await self._do(work, plant)
         return taken
 
     async def position(self, plant: str, source: str) -> dict[str, Any] | None:

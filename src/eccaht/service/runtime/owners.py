@@ -40,7 +40,7 @@ class Lease(NamedTuple):
 
 
 @dataclass
-class Looked:
+class OwnersLook:
     """What a look found: plants that came and went, that are more than a fair share, and that others have moved."""
 
     won: list[str] = field(default_factory=list)
@@ -81,13 +81,13 @@ class Owners:
         """This service ends; its plants were released."""
         connection.execute(sa.delete(services).where(services.c.name == self.name))
 
-    def look(self, connection: sa.Connection) -> Looked:
+    def look(self, connection: sa.Connection) -> OwnersLook:
         """Beat, see who lives, and take what nobody has, up to a fair share."""
         me, before = services.c.name == self.name, {plant: self._standing(plant) for plant in self._leases}
         if not connection.execute(sa.update(services).where(me).values(beat=services.c.beat + 1)).rowcount:
             upsert(connection, services, [{"name": self.name, "address": self.address, "beat": 0}])
         self._see_services(connection)
-        known, found = list(connection.execute(sa.select(plants.c.name)).scalars()), Looked()
+        known, found = list(connection.execute(sa.select(plants.c.name)).scalars()), OwnersLook()
         self._leases = self._read(connection, known)
         for plant in [plant for plant in self.mine if not self._is_mine(plant, self._leases.get(plant))]:
             self.forget(plant)

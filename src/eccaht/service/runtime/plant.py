@@ -16,7 +16,7 @@ from eccaht.plants.data.windows import Batch
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.intake import REMEMBERED, Intake, Rows
 from eccaht.plants.watch.state import with_rate
-from eccaht.service.rows import SourceState, Taken
+from eccaht.service.rows import Receipt, SourceState
 from eccaht.service.runtime.views import PlantView, finite
 from eccaht.service.settings import PlantOptions
 from eccaht.service.store import schema
@@ -128,7 +128,7 @@ class LivePlant:
         """Whether the plant is watched."""
         return self.session.hearing
 
-    def take(self, rows: Rows) -> tuple[StoredStep, Taken]:
+    def take(self, rows: Rows) -> tuple[StoredStep, Receipt]:
         readings, unknown = self.intake.scaled(rows), self.intake.unknown(rows)
         limit = latest_believed(self.clock, self.options.ahead)
         future = np.zeros(len(rows.times), bool)
@@ -152,7 +152,9 @@ class LivePlant:
         self._listen(step)
         if self.counts != before:
             step.counts = {"plant": self.name, **self.counts}
-        return step, Taken(len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held)
+        return step, Receipt(
+            len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held
+        )
 
     def _doubted(self, limit: int | None) -> int:
         """How many rows wait until others agree with them, or until their time has come."""

@@ -64,7 +64,7 @@ class Retraining:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenWindows:
     """Windows of a period in the units of the plant's model."""
 
     starts: NDArray[np.int64]
@@ -214,7 +214,9 @@ async def _work(made: Retraining, folder: Path) -> None:
             await program.wait()
 
 
-def chosen_windows(connection: sa.Connection, view: PlantView, span: Span, *, keep_alarms: bool = False) -> Chosen:
+def chosen_windows(
+    connection: sa.Connection, view: PlantView, span: Span, *, keep_alarms: bool = False
+) -> ChosenWindows:
     """The windows of a period that a model may learn from: not those of alarms, nor those with few rows.
 
     A sensor that was stuck or out of range is silent meanwhile. Windows of another length, of an earlier model, are
@@ -253,4 +255,4 @@ def chosen_windows(connection: sa.Connection, view: PlantView, span: Span, *, ke
     few = good & (rows_of < _FEWEST_ROWS * np.median(rows_of)) if len(at) else good
     left_out["few rows"] = int(few.sum())
     good &= ~few
-    return Chosen(at[good], scaled[good], rows_of[good], left_out)
+    return ChosenWindows(at[good], scaled[good], rows_of[good], left_out)

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from eccaht.base.clock import microseconds
 from eccaht.plants import Event, Model, parse_model
-from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
+from eccaht.service.rows import Busy, Receipt, SourceState, UnknownPlant
 from eccaht.service.runtime.owners import Owners
 from eccaht.service.runtime.plant import LivePlant, put_plant
 from eccaht.service.runtime.views import (
@@ -212,7 +212,7 @@ class Worker:
             self._lose(plant)
         done = [each for each in done if each[1].plant not in lost]
         self._publish(steps)
-        for taken in (result for _, _, result in done if isinstance(result, Taken)):
+        for taken in (result for _, _, result in done if isinstance(result, Receipt)):
             for name in ("rows", "late", "duplicate"):
                 self.counts[name] += getattr(taken, name)
         self._resolve([(job.future, result, None) for job, _, result in done])

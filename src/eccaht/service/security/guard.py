@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ from eccaht.service.security.settings import (
     networks_of,
 )
 from eccaht.service.store import schema
-from eccaht.service.store.store import Store, now
+from eccaht.service.store.store import Store, now, record
 
 COMMAND_LINE = "command line"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}")
@@ -91,7 +91,7 @@ def create(
     row["expires"] = None if seconds is None else now + round(seconds * 1e6)
     added = connection.execute(sa.insert(_table).values(**row)).inserted_primary_key
     assert added is not None
-    audit(connection, who, "token create", {"token": name, "scopes": list(allowed)}, at=now)
+    record(connection, who, "token create", None, {"token": name, "scopes": list(allowed)})
     return f"eccaht_{added[0]}_{secret}"
 
 
@@ -109,7 +109,7 @@ def revoke(connection: sa.Connection, name: str, *, now: int, who: str = COMMAND
     if known[name].revoked is not None:
         raise ValueError(f"the token {name!r} is revoked already")
     connection.execute(sa.update(_table).where(_table.c.name == name).values(revoked=now))
-    audit(connection, who, "token revoke", {"token": name}, at=now)
+    record(connection, who, "token revoke", None, {"token": name})
 
 
 def find(connection: sa.Connection, text: str, now: int) -> Token | None:
@@ -155,12 +155,6 @@ def matches(secret: str, stored: str | None) -> bool:
     kind, _, rest = known.partition("$")
     same = kind == "sha256" and hmac.compare_digest(hashed(secret, rest.partition("$")[0]), known)
     return same and stored is not None
-
-
-def audit(connection: sa.Connection, who: str, action: str, document: Mapping[str, Any], *, at: int) -> None:
-    """Record who did what, in the transaction of what was done, so that neither is there without the other."""
-    row = {"at": at, "who": who, "action": action, "plant": None, "document": dict(document)}
-    connection.execute(sa.insert(schema.audit).values(**row))
 
 
 @dataclass(frozen=True)

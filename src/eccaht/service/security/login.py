@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from eccaht.service.security import sessions
 from eccaht.service.security.fence import Fence, network, retry_after
-from eccaht.service.security.guard import Caller, Guard, allows, audit, find, require
+from eccaht.service.security.guard import Caller, Guard, allows, find, require
 from eccaht.service.security.settings import Security
-from eccaht.service.store.store import Store, now
+from eccaht.service.store.store import Store, now, record
 
 router = APIRouter(tags=["login"])
 OTHER_BODY = 64_000  # bytes of a body that holds neither rows nor a model
@@ -36,7 +36,9 @@ class Me(BaseModel):
 def log_in(credentials: Credentials, request: Request, response: Response) -> Me:
     """Exchange a token for a cookie."""
     guard: Guard = request.app.state.guard
-    _refuse_other_sites(request)
+    # a page of another site must not log its reader in as another user; browsers say where a request comes from
+    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise HTTPException(403, "log in from the page of this service")
     address = guard.address(request.scope)
     moment = now()
     with guard.store.read() as connection:
@@ -48,7 +50,7 @@ def log_in(credentials: Credentials, request: Request, response: Response) -> Me
     reads = token is not None and allows(token.scopes, "read")
     with guard.store.begin() as connection:
         who = "nobody" if token is None else token.name
-        audit(connection, who, "login" if reads else "login refused", {"address": address}, at=moment)
+        record(connection, who, "login" if reads else "login refused", None, {"address": address})
     if token is None:
         raise HTTPException(401, "this token is not valid: it is mistyped, expired, revoked or of another store")
     if not reads:
@@ -65,7 +67,7 @@ def log_out(request: Request, response: Response, caller: AnyCaller) -> dict[str
     with guard.store.begin() as connection:
         if caller.session is not None:
             sessions.end(connection, caller.session, moment)
-        audit(connection, caller.who, "logout", {}, at=moment)
+        record(connection, caller.who, "logout", None, {})
     _set(response, request, "", 0.0)
     return {"ok": True}
 
@@ -87,12 +89,6 @@ def me(request: Request, caller: AnyCaller) -> Me:
 def _me(request: Request, caller: Caller) -> Me:
     csrf = None if caller.secret is None else request.app.state.guard.signer.csrf(caller.secret)
     return Me(name=caller.who, scopes=list(caller.scopes), by=caller.by, csrf=csrf)
-
-
-def _refuse_other_sites(request: Request) -> None:
-    """A page of another site must not log its reader in as another user; browsers say where a request comes from."""
-    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise HTTPException(403, "log in from the page of this service")
 
 
 def _set(response: Response, request: Request, cookie: str, seconds: float) -> None:

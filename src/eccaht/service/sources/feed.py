@@ -24,7 +24,7 @@ from eccaht.base.clock import Clock
 from eccaht.plants import Expected, Model, Notation
 from eccaht.plants.intake import Rows
 from eccaht.service.hiding import scrubbed
-from eccaht.service.rows import Busy, SourceState, Taken, UnknownPlant
+from eccaht.service.rows import Busy, Receipt, SourceState, UnknownPlant
 from eccaht.service.sources.health import Health
 from eccaht.service.sources.parsing import MOST_ROWS, SensorReading, deliveries
 from eccaht.service.sources.settings import AnySettings, FileSettings, KafkaSettings
@@ -48,7 +48,7 @@ class Sink(Protocol):
     def most_rows(self) -> int:
         """How many rows may be submitted at once."""
 
-    async def submit(self, plant: str, rows: Rows, *, source: str) -> Taken:
+    async def submit(self, plant: str, rows: Rows, *, source: str) -> Receipt:
         """Take rows; return once all that they change is committed."""
 
     def source_state(self, plant: str, source: str, state: SourceState) -> None:

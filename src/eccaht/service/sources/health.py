@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from eccaht.service.rows import SourceState, Taken
+from eccaht.service.rows import Receipt, SourceState
 
 if TYPE_CHECKING:
     from eccaht.service.sources.feed import Sink
@@ -49,7 +49,7 @@ class Health:
     def broken(self, why: str) -> None:
         self._become("broken", why)
 
-    def took(self, taken: Taken) -> None:
+    def took(self, taken: Receipt) -> None:
         """Rows of a plant were submitted."""
         self.rows, self.last = self.rows + taken.rows, datetime.now(UTC)
         if self.state == "waiting":

@@ -57,7 +57,9 @@ class SqlFeed(Feed):
             if kept is None and self._settings.first == "newest":
                 kept = _to_store(await thread.call(_newest, connection, query))
                 await self._sink.set_position(self._target.name, self.name, kept)
-            self._bound = None if kept is None else _as_stored(kept)
+            self._bound = None if kept is None else kept["time"]
+            if kept is not None and kept["kind"] == "moment":
+                self._bound = datetime.fromisoformat(kept["time"])
             self.health.running()
             while True:
                 await self._poll(thread, connection, query, sensors)
@@ -130,7 +132,8 @@ class SqlFeed(Feed):
         seen: dict[bytes, int] = {}
         form = type(page[0][0]) if page else None
         for row in page:
-            if (mark := _mark(row)) in self._seen:
+            # in few bytes, of its text, in which one NaN is like another
+            if (mark := blake2b(repr(row).encode(), digest_size=12).digest()) in self._seen:
                 continue
             try:
                 if type(row[0]) is not form:
@@ -201,11 +204,6 @@ def _newest(connection: sa.Connection, query: sa.Select[Any]) -> Any:
     return connection.execute(query.order_by(None).order_by(time.desc()).limit(1)).scalar()
 
 
-def _mark(row: tuple[Any, ...]) -> bytes:
-    """A row in few bytes; of its text, in which one NaN is like another."""
-    return blake2b(repr(row).encode(), digest_size=12).digest()
-
-
 def _plain(value: Any) -> Any:
     """Numbers of exact types as Python's own."""
     if isinstance(value, Decimal):
@@ -217,10 +215,6 @@ def _to_store(bound: Any) -> dict[str, Any]:
     if isinstance(bound, datetime):
         return {"kind": "moment", "time": bound.isoformat()}
     return {"kind": "plain", "time": _plain(bound)}
-
-
-def _as_stored(document: dict[str, Any]) -> Any:
-    return datetime.fromisoformat(document["time"]) if document["kind"] == "moment" else document["time"]
 
 
 def _close(connection: sa.Connection) -> None:

@@ -78,7 +78,8 @@ class Store:
     def prepare(self) -> None:
         """Make the tables where there are none."""
         if self.is_sqlite:
-            _make_private(str(self.url.database))
+            with suppress(FileExistsError):  # a new one is for its owner alone: it holds keys and passwords
+                os.close(os.open(str(self.url.database), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(3284701)"))  # one service makes them
@@ -110,12 +111,6 @@ class Store:
 
     def close(self) -> None:
         self.engine.dispose()
-
-
-def _make_private(file: str) -> None:
-    """Let a new database be readable by its owner alone: it holds keys and passwords."""
-    with suppress(FileExistsError):
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _options(sqlite: bool) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from eccaht.streams.limits.rates import (
     MixtureDesign as MixtureDesign,
     Rate as Rate,
-    diagonal_rate as diagonal_rate,
     gamma_star as gamma_star,
     least_measurements as least_measurements,
     mixture_design as mixture_design,

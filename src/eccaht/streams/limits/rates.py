@@ -61,18 +61,6 @@ def gamma_star(problem: Problem, anomalies: Sequence[int] | Index, *, mix: bool 
     return Rate(action.rate, max(bounds.upper, action.rate), action.rate, True, action.budget_active)
 
 
-def diagonal_rate(problem: Problem, anomalies: Sequence[int] | Index) -> float:
-    """Return Gamma* if the streams were independent, with the same variances: S replaced by its diagonal.
-
-    With g_k = S_kk / shift_k^2 it is (1 / sum of g over A + 1 / sum of g over the others) / 2, for one action and for
-    a mix alike.
-    """
-    inside = np.zeros(problem.size, dtype=bool)
-    inside[check_anomalies(problem, anomalies)] = True
-    g = problem.covariance.diagonal() / problem.shift**2
-    return float(0.5 / g[inside].sum() + 0.5 / g[~inside].sum())
-
-
 def least_measurements(rate: float, alpha: float) -> float:
     """Return kl(alpha, 1 - alpha) / rate, the lower bound on the expected number of measurements (paper, eq. 7).
 

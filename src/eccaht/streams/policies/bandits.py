@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from scipy.special import gammaln, log_ndtr, ndtri_exp
 
-from eccaht.base.arrays import Array, Index, as_number
+from eccaht.base.arrays import Array, Index
 from eccaht.streams.designs import single_stream
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.posterior import EmpiricalMeans
@@ -140,16 +140,13 @@ class _TopTwo(_Unmeasured):
 
     Leader: the best set of one draw from the Gaussian posterior (flat prior, so every stream is measured once first).
     Challenger: for TTTS, posterior draws until another set is best (Russo 2016, section 3); for T3C, the set of
-    smallest transportation cost to the leader (Shang et al. 2020, section 2). With probability `coin` a stream that
-    only the leader has is measured, else one that only the challenger has; which one, if there are several, is
-    drawn uniformly.
+    smallest transportation cost to the leader (Shang et al. 2020, section 2). With probability 1/2 a stream that only
+    the leader has is measured, else one that only the challenger has; which one, if there are several, is drawn
+    uniformly.
     """
 
-    def __init__(self, problem: Problem, belief: EmpiricalMeans, coin: float, *, transport: bool) -> None:
+    def __init__(self, problem: Problem, belief: EmpiricalMeans, *, transport: bool) -> None:
         super().__init__(problem, belief)
-        self._coin = as_number(coin, "coin")
-        if not 0.0 < self._coin < 1.0:
-            raise ValueError(f"coin is a probability strictly between 0 and 1, not {coin!r}")
         self._transport = transport
 
     def choose(self, view: View) -> Choice:
@@ -162,7 +159,7 @@ class _TopTwo(_Unmeasured):
             rivals = cheapest_swap(means, variances, leader, view.rank.order)[0]
         else:
             rivals = another_set(means, variances, leader, view.rng)
-        side = rivals.leaving if view.rng.random() < self._coin else rivals.entering
+        side = rivals.leaving if view.rng.random() < 0.5 else rivals.entering
         if view.available is not None:
             sides = side, np.concatenate(rivals), np.arange(self.problem.size)
             side = next(able for part in sides if (able := measurable(view, part)).size)
@@ -253,17 +250,17 @@ class TransportationStop:
         return cost >= self._log_rivals + math.log1p(math.log(n_readings))
 
 
-def compose_ttts(problem: Problem, *, alpha: float, coin: float = 0.5) -> Parts:
-    return _compose_top_two(problem, alpha, coin, transport=False)
+def compose_ttts(problem: Problem, *, alpha: float) -> Parts:
+    return _compose_top_two(problem, alpha, transport=False)
 
 
-def compose_t3c(problem: Problem, *, alpha: float, coin: float = 0.5) -> Parts:
-    return _compose_top_two(problem, alpha, coin, transport=True)
+def compose_t3c(problem: Problem, *, alpha: float) -> Parts:
+    return _compose_top_two(problem, alpha, transport=True)
 
 
-def _compose_top_two(problem: Problem, alpha: float, coin: float, *, transport: bool) -> Parts:
+def _compose_top_two(problem: Problem, alpha: float, *, transport: bool) -> Parts:
     belief = EmpiricalMeans(problem)
-    chooser = _TopTwo(problem, belief, coin, transport=transport)
+    chooser = _TopTwo(problem, belief, transport=transport)
     return Parts(belief, chooser, TransportationStop(problem, belief, alpha))
 
 

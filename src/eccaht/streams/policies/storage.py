@@ -83,7 +83,11 @@ def _built(state: dict[str, Any]) -> Policy:
         check_keys(found, keys, part or "header")
     recipe, problem = state["policy"], unpacked_problem(state["problem"], state)
     policy = make_policy(recipe["name"], problem, seed=recipe["seed"], **recipe["options"])
-    sizes = {"K": problem.size, "n": problem.sizes[1], "t": _told(state["state"])}
+    sizes = {
+        "K": problem.size,
+        "n": problem.sizes[1],
+        "t": as_count(state["state"]["n_readings"], "n_readings", least=0),
+    }
     restore(policy, state["state"], sizes, _fields(policy))
     _check_asked(policy)
     return policy
@@ -117,11 +121,6 @@ def _fields(policy: Policy) -> Fields:
     """Of a search; the belief and the chooser of hds are one."""
     alone = id(policy._chooser) == id(policy._belief)
     return (*_SEARCH, Part("_belief"), *(() if alone else (Part("_chooser"),)))
-
-
-def _told(state: Any) -> Any:
-    """How many readings a file claims: other counts are compared with it before it is checked itself."""
-    return as_count(state["n_readings"], "n_readings", least=0)
 
 
 def _check_asked(policy: Policy) -> None:
