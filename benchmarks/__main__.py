@@ -28,6 +28,7 @@ PARTS = ("steps", "designs", "scaling", "calibration", "joint", "loops")
 # only if asked for
 LONG = (
     "confidence",
+    "checks",
     "watch",
     "watch-noise",
     "fleet",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from eccaht.plants.documents import (
+    CheckDocument as CheckDocument,
+    CheckedDocument as CheckedDocument,
     DifferenceDocument as DifferenceDocument,
     IncidentDocument as IncidentDocument,
     Moment,

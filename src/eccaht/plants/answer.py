@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -142,6 +143,33 @@ class Course:
         return f"Course({self.sensor}, {len(self.starts)} windows from {self.starts[0]})"
 
 
+@dataclass(frozen=True)
+class Check:
+    """A sensor to read by hand, which would help to settle which sensors are wrong.
+
+    read, expected: what it reads in the last window of the incident, and what the others predict for it.
+    decides: the probability that with this check, and those before it, the answer is confident.
+    """
+
+    sensor: str
+    read: float
+    expected: float
+    decides: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A sensor that was read by hand: the value, what the sensor read then, and whether it is wrong."""
+
+    sensor: str
+    value: float
+    read: float
+    wrong: bool
+
+
+Judge = Callable[[str, float, float, Any], "Incident"]  # of a sensor, a value, its noise and a time
+
+
 @dataclass(frozen=True, repr=False)
 class Incident:
     """One incident of a recording.
@@ -155,6 +183,7 @@ class Incident:
     incidents are compared.
     confidence: the probability that exactly the named sensors are wrong, as estimated in drills, None where no drill
     says. confident: whether it is at least the one that was asked for.
+    checks: that would settle it, the most telling one first, where it is not confident; checked: those that were made.
     starts, evidence_course, courses: of the windows shown, from some before the onset to some after the end.
     """
 
@@ -171,7 +200,10 @@ class Incident:
     starts: NDArray[np.datetime64]  # (T,)
     evidence_course: Array  # (T,), nats above the threshold
     courses: tuple[Course, ...] = ()  # of the named sensors and the runner-up
+    checks: tuple[Check, ...] = ()
+    checked: tuple[Checked, ...] = ()
     clock: Clock = PLAIN
+    judge: Judge | None = field(default=None, compare=False)  # the incident with a check
 
     if not TYPE_CHECKING:
 
@@ -212,6 +244,10 @@ class Incident:
     def others(self) -> tuple[Suspect, ...]:
         """The sensors that are not named, by belief."""
         return tuple(sorted((each for each in self.sensors if not each.named), key=lambda each: -each.belief))
+
+    def lasts(self, time: np.datetime64) -> bool:
+        """Whether it may have begun at this time and is not over."""
+        return bool(self.began_interval[0] <= time and (self.ended is None or time < self.ended))
 
     @property
     def runner_up(self) -> str | None:
@@ -324,6 +360,26 @@ class Answer:
             with replacing(Path(path)) as file:
                 file.write(page.encode("utf-8", errors="backslashreplace"))
         return page
+
+    def with_check(self, sensor: str, value: float, *, noise: float, time: Any = None) -> Answer:
+        """The answer given a reading by hand, or any other that can be trusted, of what a sensor measures.
+
+        noise: one standard deviation of it. time: when, in the windows of an incident; the last one of the largest
+        incident if not given. The sensor is wrong if it read otherwise by more than three times the noise, else it is
+        sound. Given that, the other sensors are judged anew.
+
+        >>> answer.with_check("PT-402", 7.1, noise=0.05).named  # doctest: +SKIP
+        ('PT-402', 'AT-301')
+        """
+        moment = None if time is None else self.clock.parse(time)
+        found = [each for each in self.incidents if moment is None or each.lasts(moment)]
+        if not found:
+            raise ValueError("a check settles an incident: there is none" + ("" if time is None else f" at {time}"))
+        chosen = max(found, key=lambda each: each.weight)
+        if chosen.judge is None:
+            raise ValueError("a check settles which sensors evidence names: of this incident none says which are wrong")
+        judged = chosen.judge(sensor, value, noise, moment)
+        return replace(self, incidents=tuple(judged if each is chosen else each for each in self.incidents))
 
     @property
     def largest(self) -> Incident:

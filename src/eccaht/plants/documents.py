@@ -49,6 +49,24 @@ class SensorDocument(TypedDict):
     why: Annotated[Moment, "one sentence for people; null unless named"]
 
 
+class CheckDocument(TypedDict):
+    """A sensor to read by hand, which would help to settle which sensors are wrong."""
+
+    sensor: Annotated[str, "its name"]
+    read: Annotated[Number, "what it reads in the last window of the incident"]
+    expected: Annotated[Number, "what the other sensors predict for it then"]
+    decides: Annotated[Number, "probability that with this check, and those before it, the answer is confident"]
+
+
+class CheckedDocument(TypedDict):
+    """A sensor that was read by hand."""
+
+    sensor: Annotated[str, "its name"]
+    value: Annotated[Number, "what was read by hand"]
+    read: Annotated[Number, "what the sensor read then"]
+    wrong: Annotated[bool, "do they differ by more than the check may be off?"]
+
+
 class IncidentDocument(TypedDict):
     """One incident: a stretch of time with its wrong sensors."""
 
@@ -62,5 +80,7 @@ class IncidentDocument(TypedDict):
     confidence: Annotated[Number, "probability that exactly these sensors are wrong; null without drills"]
     confident: Annotated[bool, "is the confidence at least 1 - alpha?"]
     sure: Annotated[bool, "the same as `confident`, for one version"]
+    checks: Annotated[list[CheckDocument], "that would settle it, the most telling one first; none if it is confident"]
+    checked: Annotated[list[CheckedDocument], "that were made"]
     evidence: Annotated[Number, "nats above the threshold of an alarm, the largest of its windows; at the top: of all"]
     sensors: Annotated[list[SensorDocument], "all sensors, the most suspect first"]

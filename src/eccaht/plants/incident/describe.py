@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +113,8 @@ class Case(Courses):
         return max((10.0**-decimals for decimals in places if decimals is not None), default=0.0)
 
 
-def incident_of(case: Case, confidence: float | None, confident: bool) -> Incident:
+def incident_of(case: Case, confidence: float | None, confident: bool, **checks: Any) -> Incident:
+    """The parts of an incident; checks: `checks`, `checked` and `judge` of it."""
     found, starts = case.found, case.windows.starts
     suspects = tuple(_suspect(case, k) for k in found.naming.order)
     others = [k for k in found.naming.order if k not in found.naming.named]
@@ -133,6 +135,7 @@ def incident_of(case: Case, confidence: float | None, confident: bool) -> Incide
         evidence_course=case.run.passed[case.shown],
         courses=tuple(_course(case, k) for k in (*found.naming.named, *runner_up)),
         clock=case.windows.clock,
+        **checks,
     )
 
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from eccaht.base.arrays import Array, check_alpha
 from eccaht.base.clock import Clock
 from eccaht.base.presentation.text import listed, percent
-from eccaht.plants.answer import Answer, Incident, Interval, Reason, Suspect, Verdict
+from eccaht.plants.answer import Answer, Checked, Incident, Interval, Reason, Suspect, Verdict
 from eccaht.plants.data.windows import Moved, Windows, coarser
 from eccaht.plants.incident.alarms import Run, run_engine
+from eccaht.plants.incident.checks import checked_in, settling
 from eccaht.plants.incident.counts import Drilled, kept
 from eccaht.plants.incident.describe import SEEN, Case, gaps_before, incident_of
 from eccaht.plants.incident.faults import MOST_FAULTY
@@ -176,7 +179,8 @@ def investigate_incident(
         unchanged = model.n_windows / (model.n_windows + last - first)  # if it is as likely to change in each window
         incidents = _with_moved(incidents, moved, looked_at, min(unchanged, SEEN))
     if elsewhere := elsewhere_of(model, incidents, windows, first, last):
-        incidents = [replace(each, confidence=None, confident=False) for each in incidents]  # no drill was like this
+        unlike: dict[str, Any] = {"confidence": None, "confident": False, "checks": (), "judge": None}
+        incidents = [replace(each, **unlike) for each in incidents]  # no drill was like this
         doubts = [elsewhere]
     else:
         quiet_so_far = not found and not incidents
@@ -258,10 +262,26 @@ def _large(case: Case, least: float | None) -> Case:
     return replace(case, found=replace(case.found, naming=replace(naming, named=named, order=order)))
 
 
-def _answered(case: Case, drilled: Drilled | None, asked: _Question) -> Incident:
+def _answered(case: Case, drilled: Drilled | None, asked: _Question, checked: tuple[Checked, ...] = ()) -> Incident:
+    """An incident as it is given the checks that were made, with those that would settle it."""
     windows = case.stop - case.found.dates.onset
     confidence = None if drilled is None else drilled.confidence(case.found, case.kinds, windows)
-    return incident_of(case, confidence, confidence is not None and confidence >= 1.0 - asked.alpha)
+    settled, shown, checks = settling(case, confidence, checked, asked.alpha, asked.number)
+    return incident_of(
+        shown,
+        settled,
+        settled is not None and settled >= 1.0 - asked.alpha,
+        checks=checks,
+        checked=checked,
+        judge=partial(_with_check, case, drilled, asked, checked),
+    )
+
+
+def _with_check(
+    case: Case, drilled: Drilled | None, asked: _Question, checked: tuple[Checked, ...], sensor: str, *reading: Any
+) -> Incident:
+    found = checked_in(case, sensor, *reading)
+    return _answered(case, drilled, asked, (*(each for each in checked if each.sensor != sensor), found))
 
 
 def _unnamed(normal: Normal, run: Run, asked: _Question, expected: float) -> DatedIncident:
@@ -279,21 +299,23 @@ def _with_moved(
     """
     joined = list(incidents)
     for column in sorted(moved, key=lambda each: each.since):
-        lasting = [k for k, each in enumerate(joined) if _lasts(each, column.since)]
+        lasting = [k for k, each in enumerate(joined) if each.lasts(column.since)]
         if not lasting:
             began = (column.since, column.since)
             alone = replace(looked_at, began=column.since, began_interval=began, ended=None, weight=0.0, courses=())
             joined.append(alone)
             lasting = [len(joined) - 1]
         place = min(lasting, key=lambda k: abs(joined[k].began - column.since))
-        sensors, suspect = joined[place].sensors, _moved(column, looked_at.clock, belief)
-        above = next((k for k, each in enumerate(sensors) if not _comes_before(each, suspect)), len(sensors))
-        joined[place] = replace(joined[place], sensors=(*sensors[:above], suspect, *sensors[above:]))
+        joined[place] = _beside(joined[place], _moved(column, looked_at.clock, belief))
     return sorted(joined, key=lambda incident: incident.began)
 
 
-def _lasts(incident: Incident, time: np.datetime64) -> bool:
-    return bool(incident.began_interval[0] <= time and (incident.ended is None or time < incident.ended))
+def _beside(incident: Incident, suspect: Suspect) -> Incident:
+    """The incident with a column that moved, also after a check."""
+    sensors, judge = incident.sensors, incident.judge
+    above = next((k for k, each in enumerate(sensors) if not _comes_before(each, suspect)), len(sensors))
+    again = None if judge is None else lambda *check: _beside(judge(*check), suspect)
+    return replace(incident, sensors=(*sensors[:above], suspect, *sensors[above:]), judge=again)
 
 
 def _comes_before(sensor: Suspect, moved: Suspect) -> bool:

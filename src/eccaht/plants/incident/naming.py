@@ -54,11 +54,17 @@ class Naming:
 
 
 def name_sensors(
-    local: Local, before: Before, rows: Array, *, wrong: Sequence[int] = (), number: int | None = None
+    local: Local,
+    before: Before,
+    rows: Array,
+    *,
+    wrong: Sequence[int] = (),
+    number: int | None = None,
+    among: Collection[int] | None = None,
 ) -> Naming:
     """Name the sensors that are wrong in windows `rows`, (L, K), in robust units, after those `before`.
 
-    wrong: sensors that are known to be; number: how many are wrong in all, if that is known.
+    wrong: sensors that are known to be; number: how many are wrong in all, if that is known; among: those that may be.
     """
     rows = rows[: TUNING.longest_stretch_windows]
     K = rows.shape[1]
@@ -68,14 +74,16 @@ def name_sensors(
     evidence, rarity = np.zeros(K), np.zeros(K)
     needed = float(np.log(K / TUNING.named_by_chance))
     named = list(wrong)
-    most = min(len(wrong) + TUNING.most_named_apart, K - 1)
+    allowed = np.arange(K) if among is None else np.array(sorted(among), dtype=np.intp)
+    most = min(len(wrong) + TUNING.most_named_apart, K - 1, len({*wrong, *allowed.tolist()}))
     while True:
         rest = np.setdiff1d(np.arange(K), named)
         evidence[rest] = evidence_of(systems).max(axis=0)[rest]
         rarity[rest] = local.rarity(evidence, len(rows))[rest]
         if len(named) >= (most if number is None else min(number, most)):
             break
-        k = int(rest[evidence[rest].argmax()])
+        left = np.intersect1d(rest, allowed)
+        k = int(left[evidence[left].argmax()])
         if named and number is None and rarity[k] <= needed:
             break  # something is wrong: the most suspect one, if no other
         named.append(k)
@@ -95,14 +103,16 @@ def unnamed(naming: Naming, share: float) -> Naming:
     return replace(naming, named=(), beliefs=odds / (1.0 + odds))
 
 
-def _odds(rarity: Array) -> Array:
-    """The odds of each sensor to be wrong, by a chance of one in K before the stretch was seen.
-
-    A rarity e is a p-value exp(-e); the likelihood ratio that it is worth is at most exp(e - 1) / e (Sellke, Bayarri
-    and Berger 2001), which passes K about where a sensor is named.
-    """
+def likelihood_ratio(rarity: Array) -> Array:
+    """A rarity e is a p-value exp(-e); the likelihood ratio that it is worth is at most exp(e - 1) / e (Sellke, Bayarri
+    and Berger 2001), which passes K about where a sensor is named."""
     e = np.minimum(rarity, _MOST)
-    return np.asarray(np.exp(np.maximum(e - 1.0, 0.0)) / np.maximum(e, 1.0) / len(e))
+    return np.asarray(np.exp(np.maximum(e - 1.0, 0.0)) / np.maximum(e, 1.0))
+
+
+def _odds(rarity: Array) -> Array:
+    """The odds of each sensor to be wrong, by a chance of one in K before the stretch was seen."""
+    return likelihood_ratio(rarity) / len(rarity)
 
 
 def _beliefs(rarity: Array, K: int, wrong: Sequence[int], named: Sequence[int]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,8 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "confidence": _number(incident.confidence),
         "confident": bool(incident.confident),
         "sure": bool(incident.confident),
+        "checks": [asdict(check) for check in incident.checks],
+        "checked": [asdict(check) for check in incident.checked],
         "evidence": _number(incident.evidence),
         "sensors": sensors,
     }

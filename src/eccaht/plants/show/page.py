@@ -13,6 +13,7 @@ from eccaht.plants.show.words import (
     LEGEND,
     PLACES,
     changed_plant,
+    checks,
     confidence,
     evidence,
     headline,
@@ -51,6 +52,7 @@ def write(answer: Answer) -> str:
 
 def _blocks(answer: Answer) -> Iterator[Block]:
     yield Paragraph([Badge(*_verdict(answer)), f" {confidence(answer)}"])
+    yield from map(Paragraph, checks(answer))
     yield from map(Paragraph, undecided(answer))
     yield from map(Paragraph, (*what_to_do(answer), *reminder(answer)))
     for caution in (text for text in answer.cautions if not changed_plant(answer) or OUTSIDE not in text):

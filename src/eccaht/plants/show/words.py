@@ -64,7 +64,7 @@ def lines(answer: Answer) -> list[str]:
         *LEGEND,
         *([PLACES] if len(shown[0]) == len(_HEADER) else []),
         "",
-        *_wrapped([confidence(answer), evidence(answer), runner_up(answer)]),
+        *_wrapped([confidence(answer), *checks(answer), evidence(answer), runner_up(answer)]),
         *_wrapped(f"Why: {text}" for text in reasons(answer)[:_REASONS]),
         *([f"Why {len(answer.named) - _REASONS} more: see --json or --html"] if len(answer.named) > _REASONS else []),
         *_wrapped(f"CAUTION: {text}" for text in others),
@@ -202,11 +202,29 @@ def confidence(answer: Answer) -> str:
     # about the sensors that the evidence names; those that are seen to have moved were in no drill
     moved = [suspect.sensor for suspect in answer.sensors if suspect.kind == "moved" and suspect.named]
     aside = f", {listed(moved)} aside" if moved else ""
+    if answer.largest.checked:
+        return f"Confidence: {confident(answer.confidence)} that exactly these are wrong, given the checks ({judged})."
     share = (
         f"{confident(answer.confidence)} of the answers like this one" if answer.confidence else "no answer like this"
     )
     right = f"named exactly the sensors that were wrong{aside}"
     return f"Confidence: in drills on your own history, {share} {right} ({judged})."
+
+
+def checks(answer: Answer) -> list[str]:
+    """The checks that were made, and those that would settle the largest incident; nothing where it is settled."""
+    found = []
+    for made in answer.largest.checked if answer.incidents else ():
+        is_wrong = "wrong" if made.wrong else "sound"
+        found.append(f"Checked: {made.sensor} read {made.read:.4g}, by hand it is {made.value:.4g}: it is {is_wrong}.")
+    units = {suspect.sensor: unit_of(suspect) for suspect in answer.sensors}
+    parts = []
+    for check in answer.largest.checks if answer.incidents else ():
+        reads, given = (in_digits(x, units[check.sensor]) for x in (check.read, check.expected))
+        parts.append(f"{check.sensor} (it reads {reads}, the others predict {given}): {percent(check.decides)}")
+    if parts:
+        found.append(f"To settle it, read by hand {', then '.join(parts)} of such cases are decided.")
+    return found
 
 
 def evidence(answer: Answer) -> str:

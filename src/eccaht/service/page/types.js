@@ -19,6 +19,18 @@
  * @property {string | null} plant
  * @property {Record<string, any>} document
  *
+ * @typedef {object} CheckDocument
+ * @property {string} sensor
+ * @property {number | null} read
+ * @property {number | null} expected
+ * @property {number | null} decides
+ *
+ * @typedef {object} CheckedDocument
+ * @property {string} sensor
+ * @property {number | null} value
+ * @property {number | null} read
+ * @property {boolean} wrong
+ *
  * @typedef {object} Comment
  * @property {string} at
  * @property {string} who
@@ -89,6 +101,8 @@
  * @property {number | null} confidence
  * @property {boolean} confident
  * @property {boolean} sure
+ * @property {CheckDocument[]} checks
+ * @property {CheckedDocument[]} checked
  * @property {number | null} evidence
  * @property {SensorDocument[]} sensors
  *
