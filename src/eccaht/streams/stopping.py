@@ -6,7 +6,8 @@ of the joint policies gives them, the pseudo-likelihood cannot.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eccaht.base.arrays import as_count
@@ -135,6 +136,19 @@ class Horizon:
 
     def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
         return n_readings >= self.n_measurements
+
+
+@dataclass(frozen=True)
+class Own:
+    """Stop when the algorithm says that its search is over, by the rule of its source, where it says what that bounds.
+
+    over: is it, after so many readings?
+    """
+
+    over: Callable[[int], bool] = field(compare=False, repr=False)
+
+    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
+        return self.over(n_readings)
 
 
 @dataclass(frozen=True)

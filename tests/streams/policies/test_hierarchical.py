@@ -16,10 +16,10 @@ from eccaht.base.codec import restore, state_of
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import f1_score, first_reached
 from eccaht.streams.covariance import Diagonal
-from eccaht.streams.policies.hierarchical import AllDeclared, TreeWalk, compose_hds, llr
+from eccaht.streams.policies.hierarchical import TreeWalk, compose_hds, llr
 from eccaht.streams.policies.policy import Policy
 from eccaht.streams.run.loop import steps
-from eccaht.streams.stopping import Never
+from eccaht.streams.stopping import Never, Own
 
 
 def problem_for(K: int = 16, n: int = 1, **changes: Any) -> Problem:
@@ -31,7 +31,7 @@ def hds(problem: Problem, **options: Any) -> tuple[Policy, TreeWalk]:
     parts = compose_hds(problem, alpha=0.05, **options)
     walk, stop = parts.belief, parts.own_stop
     assert isinstance(walk, TreeWalk)
-    assert isinstance(stop, AllDeclared)
+    assert isinstance(stop, Own)
     return Policy(problem, parts, stop, rng_for(0, "policy", "hds")), walk
 
 

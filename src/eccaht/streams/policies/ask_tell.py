@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from eccaht.streams.policies.catalogue import Entry
 from eccaht.streams.policies.parts import Choice, Parts, View
 from eccaht.streams.posterior import Belief, Capabilities, Ranker, Ranking
 from eccaht.streams.problem import Problem
+from eccaht.streams.stopping import Own
 
 # of ask and tell: one reading at a time, all equally noisy, and no scores of a known meaning
 _PLAIN = Capabilities(log_odds=False, batches=False, shared_noise=False)
@@ -91,16 +92,6 @@ def _composing(build: Callable[..., Any], can: Capabilities) -> Callable[..., Pa
     return compose
 
 
-@dataclass(frozen=True)
-class ForeignStop:
-    """Stop when the object says so. What that guarantees is its own affair."""
-
-    made: Any = field(compare=False, repr=False)
-
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
-        return bool(self.made.should_stop())
-
-
 class AskTell(Belief):
     """An object with ask and tell as the belief and the chooser of a policy."""
 
@@ -114,7 +105,7 @@ class AskTell(Belief):
         if not any(hasattr(made, name) for name in ("decision", "scores")):
             raise ValueError(f"{who} has neither decision nor scores, so it names no streams: add one of them")
         self.problem, self._made, self.can = problem, made, can
-        self.stop = ForeignStop(made) if callable(getattr(made, "should_stop", None)) else None
+        self.stop = Own(self._is_over) if callable(getattr(made, "should_stop", None)) else None
         self._asked: Array | None = None  # what it asked for since the last reading
         self._answer: tuple[Array, Index | None] | None = None  # scores and decision after the last reading
 
@@ -123,6 +114,9 @@ class AskTell(Belief):
 
     def record(self, c: Array) -> None:
         """Nothing to do: `update` has taken the reading already."""
+
+    def _is_over(self, n_readings: int) -> bool:  # noqa: ARG002
+        return bool(self._made.should_stop())
 
     def _ask(self) -> Array:
         if self._asked is None:

@@ -5,6 +5,7 @@ set differs from another by some streams; the difference of their sums has varia
 """
 
 import math
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from eccaht.streams.designs import single_stream
 from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.posterior import EmpiricalMeans
 from eccaht.streams.problem import Problem
+from eccaht.streams.stopping import Own
 
 
 class Rivals(NamedTuple):
@@ -114,25 +116,18 @@ class CombGapE(_Unmeasured):
             inside[a], outside[b] = np.inf, -np.inf
         return Rivals(np.array(leaving), np.array(entering)), bound
 
-
-class _ConfidenceStop:
-    """CombGapE's own rule: no rival's upper confidence bound is positive (Algorithm 1, line 6)."""
-
-    def __init__(self, search: CombGapE) -> None:
-        self._search = search
-
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
-        belief, n = self._search.belief, self._search.problem.known_number
-        if belief.unmeasured.size:
+    def is_over(self, n_readings: int) -> bool:
+        """Is no rival's upper confidence bound positive (Algorithm 1, line 6)?"""
+        if self.belief.unmeasured.size:
             return False
-        members = _best_set(belief.scores, n)
-        return self._search.challenger(members, n_readings)[1] <= 0.0
+        members = _best_set(self.belief.scores, self.problem.known_number)
+        return self.challenger(members, n_readings)[1] <= 0.0
 
 
 def compose_combgape(problem: Problem, *, alpha: float) -> Parts:
     belief = EmpiricalMeans(problem)
     search = CombGapE(problem, belief, alpha)
-    return Parts(belief, search, _ConfidenceStop(search))
+    return Parts(belief, search, Own(search.is_over))
 
 
 class _TopTwo(_Unmeasured):
@@ -230,24 +225,22 @@ def _exceeding(
     return theta_i, max(theta_i + (means.item(j) - mean) + excess, math.nextafter(theta_i, math.inf))
 
 
-class TransportationStop:
+def transportation_rule(problem: Problem, belief: EmpiricalMeans, alpha: float) -> Own:
     """Chernoff's rule for sets: the cheapest swap costs at least log(n (K-n) (1 + log t) / alpha).
 
     The generalised likelihood ratio of Garivier & Kaufmann (2016) with their practical threshold and a union
     bound over the single swaps; the cost is that of the empirical best set.
     """
+    n = problem.known_number
+    return Own(partial(_costs_enough, belief, n, math.log(n * (problem.size - n) / alpha)))
 
-    def __init__(self, problem: Problem, belief: EmpiricalMeans, alpha: float) -> None:
-        self._belief, self._n = belief, problem.known_number
-        self._log_rivals = math.log(self._n * (problem.size - self._n) / alpha)
-        self._order = np.arange(problem.size)
 
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
-        belief = self._belief
-        if belief.unmeasured.size:
-            return False
-        cost = cheapest_swap(belief.scores, belief.variances, _best_set(belief.scores, self._n), self._order)[1]
-        return cost >= self._log_rivals + math.log1p(math.log(n_readings))
+def _costs_enough(belief: EmpiricalMeans, n: int, log_rivals: float, n_readings: int) -> bool:
+    if belief.unmeasured.size:
+        return False
+    order = np.arange(belief.scores.size)
+    cost = cheapest_swap(belief.scores, belief.variances, _best_set(belief.scores, n), order)[1]
+    return cost >= log_rivals + math.log1p(math.log(n_readings))
 
 
 def compose_ttts(problem: Problem, *, alpha: float) -> Parts:
@@ -261,7 +254,7 @@ def compose_t3c(problem: Problem, *, alpha: float) -> Parts:
 def _compose_top_two(problem: Problem, alpha: float, *, transport: bool) -> Parts:
     belief = EmpiricalMeans(problem)
     chooser = _TopTwo(problem, belief, transport=transport)
-    return Parts(belief, chooser, TransportationStop(problem, belief, alpha))
+    return Parts(belief, chooser, transportation_rule(problem, belief, alpha))
 
 
 def _draw(means: Array, deviations: Array, rng: np.random.Generator) -> Array:

@@ -17,7 +17,7 @@ from eccaht.base.randomness import Seed, check_seed, rng_for
 from eccaht.streams.covariance import Diagonal
 from eccaht.streams.designs import Coordinates, Difference, PairDesign, PairToWeights, Tree
 from eccaht.streams.measurements import Budget, Unlimited
-from eccaht.streams.policies.bandits import TransportationStop, compose_combgape, compose_t3c, compose_ttts
+from eccaht.streams.policies.bandits import compose_combgape, compose_t3c, compose_ttts, transportation_rule
 from eccaht.streams.policies.choosers import (
     LeastMeasured,
     Pair,
@@ -89,7 +89,7 @@ _ecc_aht = _ecc_aht_by(PairDesign)
 def _mean_difference(problem: Problem, *, alpha: float) -> Parts:
     means = EmpiricalMeans(problem)
     chooser = Pair(champion_challenger, PairDesign(problem))
-    return Parts(means, chooser, TransportationStop(problem, means, alpha))
+    return Parts(means, chooser, transportation_rule(problem, means, alpha))
 
 
 CATALOGUE: dict[str, Entry] = {

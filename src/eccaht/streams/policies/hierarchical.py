@@ -16,7 +16,6 @@ sequential.py, fixed-size internal tests); the numbers are ours, not the article
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -40,6 +39,7 @@ from eccaht.streams.policies.parts import Choice, Parts, View
 from eccaht.streams.posterior import Belief, Capabilities
 from eccaht.streams.problem import Problem
 from eccaht.streams.shifts import log_ratio
+from eccaht.streams.stopping import Own
 
 _ROOT = 1  # nodes are numbered as in a heap: the children of v are 2v and 2v + 1, the leaf of stream k is K + k
 _ROUNDING = 1e-9  # relative; what differs by less is taken for equal
@@ -65,8 +65,8 @@ def compose_hds(
 
     >>> problem = Problem(np.eye(8), shift=5.0, n_anomalies=2, budget=1.0)
     >>> walk, _, stop = compose_hds(problem, alpha=0.05)
-    >>> stop
-    AllDeclared(n_anomalies=2)
+    >>> stop.met(lead=0.0, n_readings=0)
+    False
     """
     levels = _levels(problem.size)
     variance = _common(problem.covariance.diagonal(), "streams of one variance", "variance")
@@ -77,7 +77,7 @@ def compose_hds(
         raise ValueError(f"error must lie strictly between 0 and 1, not {error!r}")
     thetas = _sizes(shift * np.array([0.6, 1.0, 1.4]) if shifts is None else shifts)
     walk = TreeWalk(problem, variance, thetas, _per_level(readings, levels), math.log(levels / cost))
-    return Parts(walk, walk, AllDeclared(problem.known_number, walk))
+    return Parts(walk, walk, Own(walk.is_over))
 
 
 def llr(thetas: Array, readings: Array, variance: float) -> Array:
@@ -249,24 +249,17 @@ class TreeWalk(Belief):
         elif self._allr < 0:
             self._enter(self._node // 2)
 
+    def is_over(self, n_readings: int) -> bool:  # noqa: ARG002
+        """Are n leaves declared (step 6)?
+
+        A visit to a normal leaf declares it with probability at most c / log2 K, since exp(ALLR) is a martingale there
+        (Ville's inequality). The number of such visits is random, and grows when the node sums are noisy.
+        """
+        return self.declared.size >= self.problem.known_number
+
     def _enter(self, node: int) -> None:
         self._node, self._allr = max(node, _ROOT), 0.0
         self._visit[:] = 0.0
-
-
-@dataclass(frozen=True)
-class AllDeclared:
-    """Stop when n leaves are declared (step 6).
-
-    Bound: a visit to a normal leaf declares it with probability at most c / log2 K, since exp(ALLR) is a martingale
-    there (Ville's inequality). The number of such visits is random, and grows when the node sums are noisy.
-    """
-
-    n_anomalies: int
-    walk: TreeWalk = field(compare=False, repr=False)
-
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
-        return self.walk.declared.size >= self.n_anomalies
 
 
 def _levels(K: int) -> int:

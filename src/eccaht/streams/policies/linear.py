@@ -6,6 +6,7 @@ y = e_i - e_j decide, and a set several swaps away never needs more certainty th
 """
 
 import math
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from eccaht.streams.policies.parts import Choice, Chooser, Parts, View
 from eccaht.streams.policies.transductive import FREE_MEANS, WhiteNoise, check_dense, measurement_of
 from eccaht.streams.posterior import Joint, Ranker
 from eccaht.streams.problem import Problem
-from eccaht.streams.stopping import Horizon
+from eccaht.streams.stopping import Horizon, Own
 
 _ROUNDING = 1e-9
 _ROUNDS = 2000  # of the design of a phase
@@ -104,24 +105,17 @@ class LinGapE(Chooser):
         bounds[:, members] = -np.inf
         return members, bounds
 
-
-class GapStop:
-    """LinGapE's own rule: no outsider's upper confidence bound is above a member, and the set named is that set."""
-
-    def __init__(self, belief: Joint, search: LinGapE) -> None:
-        self._belief, self._search = belief, search
-        self._rank = Ranker(np.arange(belief.problem.size))
-
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
+    def is_over(self, belief: Joint, n_readings: int) -> bool:
+        """Is no outsider's upper confidence bound above a member, and the set the one that is named?"""
         if not n_readings:
             return False
-        members, bounds = self._search.bounds(self._belief, self._rank)
-        return bool(bounds.max() <= 0.0) and np.array_equal(np.sort(members), self._belief.map_set)
+        members, bounds = self.bounds(belief, Ranker(np.arange(belief.problem.size)))
+        return bool(bounds.max() <= 0.0) and np.array_equal(np.sort(members), belief.map_set)
 
 
 def compose_lingape(problem: Problem, *, alpha: float, rng: np.random.Generator) -> Parts:
     belief, search = _free_means("lingape", problem, rng), LinGapE(problem, alpha)
-    return Parts(belief, search, GapStop(belief, search))
+    return Parts(belief, search, Own(partial(search.is_over, belief)))
 
 
 class Rage(Chooser):
@@ -174,6 +168,11 @@ class Rage(Chooser):
         if self._passed >= self._needed and self.undecided.any():
             self._eliminate()
             self._begin()
+
+    def is_over(self, n_readings: int) -> bool:
+        """Is one set left, and is it the one that is named?"""
+        left = n_readings and not self.undecided.any()
+        return bool(left) and np.array_equal(np.flatnonzero(self.accepted), self.belief.map_set)
 
     def _begin(self) -> None:
         """The next phase, whose least squares know nothing of what was read before."""
@@ -285,25 +284,13 @@ def _least_squares(M: Array, b: Array) -> tuple[Array, Array]:
     return np.asarray(inverse @ b), np.asarray(inverse)
 
 
-class AllDecided:
-    """RAGE's own rule: one set is left, and it is the one named."""
-
-    def __init__(self, search: Rage) -> None:
-        self._search = search
-
-    def met(self, lead: float, n_readings: int) -> bool:  # noqa: ARG002
-        search = self._search
-        over = not search.undecided.any()
-        return bool(n_readings) and over and np.array_equal(np.flatnonzero(search.accepted), search.belief.map_set)
-
-
 def compose_rage(problem: Problem, *, alpha: float, rng: np.random.Generator, phases: str = "program") -> Parts:
     """RAGE; phases: as long as in the authors' "program" or in the "article"."""
     if phases not in ("program", "article"):
         raise unknown(phases, ("program", "article"), "phases")
     belief = _free_means("rage", problem, rng)
     search = Rage(belief, rng, alpha, phases)
-    return Parts(belief, search, AllDecided(search))
+    return Parts(belief, search, Own(search.is_over))
 
 
 def compose_od_linbai(problem: Problem, *, rng: np.random.Generator, readings: int | None = None) -> Parts:
