@@ -49,8 +49,20 @@ RIVALS = (
     Rival("rage", "rage", {}),
 )
 OWN = tuple(rival for rival in RIVALS if rival.policy not in ("joint", "ecc-aht"))
-# Their theory gives 1 / Gamma*; the last is given the true set and measures the best mix for it from the start.
-OPTIMAL = (RIVALS[2], RIVALS[6], RIVALS[4], Rival("oracle-design", "oracle-design", {}))
+# Tests of many hypotheses with controlled readings, on the first problems only: designs for every set take long.
+CONTROLLED = (
+    Rival("chernoff", "chernoff", {}),
+    Rival("controlled-sensing", "controlled-sensing", {}),
+    Rival("extrinsic-jensen-shannon", "extrinsic-jensen-shannon", {}),
+)
+# The last is given the true set and measures the best mix for it from the start.
+RATED = (
+    *(RIVALS[2], RIVALS[6], RIVALS[4]),
+    *CONTROLLED,
+    RIVALS[8],
+    Rival("rage, article", "rage", {"phases": "article"}),
+    Rival("oracle-design", "oracle-design", {}),
+)
 
 
 def _free(covariance: Any, shift: float, n: int | tuple[int, int] = 2) -> Problem:
@@ -118,9 +130,14 @@ def jobs(quick: bool) -> list[Job]:
     grown = [
         Job(f"rate, {rival.label}, {problem}", partial(_rate, rival, problem, rates))
         for problem in RATES
-        for rival in OPTIMAL
+        for rival in RATED
     ]
-    return shared + alone + grown
+    controlled = [
+        Job(f"controlled, {rival.label}, {problem}", partial(_shared, rival, problem, runs))
+        for problem in list(PROBLEMS)[:4]
+        for rival in CONTROLLED
+    ]
+    return shared + alone + grown + controlled
 
 
 # -- one error level -----------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from eccaht.streams.problem import Problem
 _WIDTH, _NARROWEST = 0.1, 1e-3  # of a bin of readings, in units of the noise
 _FEWEST, _MOST = 64, 2048  # bins between the lowest and the highest mean, as far as their width allows
 _REACH, _LEAST = 9.0, 1e-18  # deviations of the noise, and a density: a divergence counts up to about 40 nats
+_GRID = 0.3  # of an integral over the noise, which is smooth
 _RARE = 1e-3  # sets less probable than this are compared with the mixture of all: an error of that share
 
 
@@ -45,28 +46,38 @@ class _MostExtrinsic(Chooser):
         outside = np.setdiff1d(np.arange(problem.size), members)
         actions = [*self._alone, *(self._design(i, j) for i in members.tolist() for j in outside.tolist())]
         sets = cast("Enumeration", self._belief.posterior)
-        chance = np.exp(sets.log_posterior)
         scaled = [np.append(problem.shift * c, 0.0) / problem.noise_variance(c) ** 0.5 for c in actions]
-        values = [extrinsic(h[sets.sets].sum(axis=1), chance) for h in scaled]
+        values = [extrinsic(h[sets.sets].sum(axis=1), sets.log_posterior) for h in scaled]
         return Choice(actions[int(np.argmax(values))])
 
 
-def extrinsic(means: Array, chance: Array) -> float:
+def extrinsic(means: Array, log_chance: Array) -> float:
     """EJS of a reading with these means under sets of these probabilities, its noise being 1.
 
-    >>> round(extrinsic(np.array([0.0, 2.0]), np.array([0.5, 0.5])), 3)  # of two sets: their divergence, 2^2 / 2
+    >>> round(extrinsic(np.array([0.0, 2.0]), np.log([0.5, 0.5])), 3)  # of two sets: their divergence, 2^2 / 2
     2.0
     """
-    low, span = means.min(), float(np.ptp(means))
+    chance, low, span = np.exp(log_chance), means.min(), float(np.ptp(means))
     width = max(min(_WIDTH, span / _FEWEST), span / _MOST, _NARROWEST)
-    steps = np.arange(-math.ceil(_REACH / min(width, 1.0)), math.ceil(_REACH / min(width, 1.0)) + 1)
-    kernel = np.exp(-0.5 * (steps * min(width, 1.0)) ** 2)
-    kernel /= kernel.sum()
+    step = min(width, 1.0)
+    reach = math.ceil(_REACH / step)
+    kernel = _normal(np.arange(-reach, reach + 1) * step)
     place = np.round((means - low) / width).astype(np.intp)
     density = np.convolve(np.bincount(place, chance), kernel)
     expected = np.convolve(np.log(np.maximum(density, _LEAST)), kernel[::-1], mode="valid")[place]
+    # Of the likely ones, over a grid that is fine enough for an integral over the noise.
     (likely,) = np.nonzero(chance > _RARE)
-    p = chance[likely, None]
-    others = (density[place[likely, None] + np.arange(kernel.size)] - p * kernel) / np.maximum(1.0 - p, _LEAST)
-    expected[likely] = np.log(np.maximum(others, _LEAST)) @ kernel
+    grid = np.arange(0, kernel.size, max(1, int(_GRID / step)))
+    p, at = chance[likely, None], place[likely, None] + grid
+    others = (density[at] - p * kernel[grid]) / np.maximum(1.0 - p, _LEAST)
+    top = int(log_chance.argmax())  # beside which the others may be too improbable for a difference
+    rest = np.where(np.arange(means.size) == top, -np.inf, log_chance)
+    rest = np.exp(rest - rest.max())
+    others[likely == top] = np.convolve(np.bincount(place, rest / rest.sum()), kernel)[place[top] + grid]
+    expected[likely] = np.log(np.maximum(others, _LEAST)) @ (kernel[grid] / kernel[grid].sum())
     return float(kernel @ np.log(kernel) - chance @ expected)
+
+
+def _normal(y: Array) -> Array:
+    density = np.exp(-0.5 * y * y)
+    return np.asarray(density / density.sum())
