@@ -49,7 +49,8 @@ RIVALS = (
     Rival("rage", "rage", {}),
 )
 OWN = tuple(rival for rival in RIVALS if rival.policy not in ("joint", "ecc-aht"))
-# Tests of many hypotheses with controlled readings, on the first problems only: designs for every set take long.
+# Tests of many hypotheses with controlled readings, on the first problems only: designs for every set take long. They
+# need a budget, and have one that never binds.
 CONTROLLED = (
     Rival("chernoff", "chernoff", {}),
     Rival("controlled-sensing", "controlled-sensing", {}),
@@ -133,7 +134,7 @@ def jobs(quick: bool) -> list[Job]:
         for rival in RATED
     ]
     controlled = [
-        Job(f"controlled, {rival.label}, {problem}", partial(_shared, rival, problem, runs))
+        Job(f"controlled, {rival.label}, {problem}", partial(_shared, rival, problem, runs, budget=1000.0))
         for problem in list(PROBLEMS)[:4]
         for rival in CONTROLLED
     ]
@@ -143,9 +144,10 @@ def jobs(quick: bool) -> list[Job]:
 # -- one error level -----------------------------------------------------------------------------------
 
 
-def _shared(rival: Rival, name: str, runs: int) -> list[Row]:
+def _shared(rival: Rival, name: str, runs: int, budget: float | None = None) -> list[Row]:
     """Searches that the same two valid rules stop, whatever chooses the measurements."""
     problem, found, taken = PROBLEMS[name](), [], 0.0
+    problem = problem if budget is None else problem.replace(budget=budget)
     common: Row = {"kind": "shared", "problem": name, "rival": rival.label}
     try:
         make_policy(rival.policy, problem, stopping=None, **rival.options)

@@ -1,15 +1,17 @@
 """The posterior over sets against enumeration."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eccaht import Problem, families
+from eccaht import Problem, Simulator, families, make_policy, search
 from eccaht.streams.posterior.enumeration import Enumeration, LocalSearch
 from eccaht.streams.posterior.gibbs import climb, neighbourhood
 from eccaht.streams.posterior.joint import Joint
 from eccaht.streams.posterior.likelihood import Likelihood, likelihood_of
-from eccaht.streams.posterior.population import Population
+from eccaht.streams.posterior.population import Effort, Population
 from eccaht.streams.posterior.statistics import SufficientStatistics
 from eccaht.streams.sets import SetPrior
 
@@ -47,6 +49,19 @@ def test_the_population_is_at_the_posterior(family: str, prior: SetPrior) -> Non
                 population.update()
                 marginals.append(population.marginals())
         assert np.abs(np.mean(marginals, axis=0) - exact.marginals()).max() < 0.03
+
+
+def test_a_caller_sets_how_many_sets_a_population_holds() -> None:
+    problem = Problem(families.toeplitz(40, 0.8), shift=3.0, n_anomalies=2, budget=3.0)
+    few = Effort(cold=12, hot=4, levels=3, checkers=9)
+    policy, world = make_policy("joint", problem, posterior=partial(Population, effort=few)), Simulator(problem, seed=1)
+    assert search(policy, world.measure, 40).anomalies.tolist() == sorted(world.anomalies.tolist())
+    population = policy._belief.posterior  # type: ignore[attr-defined]
+    assert len(population._found) == 9
+    assert np.bincount(population.level).tolist() in ([12, 4], [12, 4, 4])
+    for wrong in ({"hot": 65}, {"levels": 1}, {"ratio": 1.0}, {"checkers": 0}):
+        with pytest.raises(ValueError, match=r"levels|checkers"):
+            Effort(**wrong)  # type: ignore[arg-type]
 
 
 def test_exact_marginals_are_sums_over_sets() -> None:

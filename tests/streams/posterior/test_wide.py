@@ -192,9 +192,9 @@ def kind(policy: Policy) -> type:
     return type(policy._belief.posterior)
 
 
-def test_more_than_512_streams_are_searched_by_marginals_first() -> None:
+def test_more_than_128_streams_are_searched_by_marginals_first() -> None:
     assert kind(make_policy("joint", WIDE)) is Wide
-    narrow = Problem(families.toeplitz(512, 0.8), shift=4.0, n_anomalies=3, budget=5.0)
+    narrow = Problem(families.toeplitz(128, 0.8), shift=4.0, n_anomalies=3, budget=5.0)
     assert kind(make_policy("joint", narrow)) is Population
     for other in ({"n_anomalies": (0, 3)}, {"shift": UnknownShift(4.0)}):
         assert kind(make_policy("joint", WIDE.replace(**other))) is Population

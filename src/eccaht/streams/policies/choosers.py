@@ -32,7 +32,7 @@ from eccaht.streams.sets import SetPrior
 Selector = Callable[[View], tuple[int, int]]
 BuildPosterior = Callable[[Likelihood, SetPrior, np.random.Generator], Posterior]
 
-WIDE = 512  # more streams than this are searched by their marginals first, where posterior="auto"
+WIDE = 128  # more streams than this are searched by their marginals first, where posterior="auto"
 ENUMERATED = 10_000  # up to this many possible sets posterior="auto" looks at all of them
 POSTERIORS: dict[str, BuildPosterior] = {"enumeration": Enumeration, "population": Population, "wide": Wide}
 _TRIED = 16  # members, and streams outside, whose pairs are tried where the selected one cannot be measured
@@ -188,7 +188,7 @@ def compose_joint(
 
     outliers: the share of outlying readings.
     posterior: "enumeration", "population", "wide" (marginals first, a population later), "auto" (all sets where they
-        are few, "wide" for more than 512 streams if shifts and number are known and weights may have any sign and
+        are few, "wide" for more than 128 streams if shifts and number are known and weights may have any sign and
         level, else a population), or a function (likelihood, prior, rng) -> Posterior of your own.
     """
     likelihood, prior = robust_likelihood(problem, outliers), SetPrior(problem.size, *problem.sizes)

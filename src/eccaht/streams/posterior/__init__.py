@@ -8,7 +8,7 @@ from eccaht.streams.posterior.likelihood import (
     likelihood_of as likelihood_of,
     robust_likelihood as robust_likelihood,
 )
-from eccaht.streams.posterior.population import Population as Population
+from eccaht.streams.posterior.population import Effort as Effort, Population as Population
 from eccaht.streams.posterior.protocol import (
     Belief as Belief,
     Capabilities as Capabilities,

@@ -193,7 +193,7 @@ class Population(Posterior):
         return 1 + (len(self.sets) - self._effort.cold) // self._effort.hot
 
     def _extend_ladder(self) -> None:
-        effort, spread = self._effort, _deviation(self._likelihood.log_likelihood(self._probes))
+        effort, spread = self._effort, float(np.std(self._likelihood.log_likelihood(self._probes)))
         wanted = 1 + math.ceil(math.log(max(spread, 1.0)) / -math.log(effort.ratio))
         more = min(wanted, effort.levels) - self.n_levels
         if more > 0:
@@ -229,10 +229,3 @@ class Population(Posterior):
             raise ValueError("the levels of its population are damaged")
         self.recent = self.sets[self.level == 0]
         self._forget()
-
-
-def _deviation(values: Array) -> float:
-    """`np.std`, with fewer checks."""
-    centred = values - values.sum() / values.size
-    centred *= centred
-    return math.sqrt(float(centred.sum() / values.size))
