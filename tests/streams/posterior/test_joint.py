@@ -61,7 +61,7 @@ def test_a_caller_sets_how_many_sets_a_population_holds() -> None:
     assert np.bincount(population.level).tolist() in ([12, 4], [12, 4, 4])
     for wrong in ({"hot": 65}, {"levels": 1}, {"ratio": 1.0}, {"checkers": 0}):
         with pytest.raises(ValueError, match=r"levels|checkers"):
-            Effort(**wrong)  # type: ignore[arg-type]
+            Effort(**wrong)
 
 
 def test_exact_marginals_are_sums_over_sets() -> None:

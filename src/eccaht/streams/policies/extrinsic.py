@@ -61,7 +61,7 @@ def extrinsic(means: Array, log_chance: Array) -> float:
     width = max(min(_WIDTH, span / _FEWEST), span / _MOST, _NARROWEST)
     step = min(width, 1.0)
     reach = math.ceil(_REACH / step)
-    kernel = _normal(np.arange(-reach, reach + 1) * step)
+    kernel = _normal(step * np.arange(-reach, reach + 1.0))
     place = np.round((means - low) / width).astype(np.intp)
     density = np.convolve(np.bincount(place, chance), kernel)
     expected = np.convolve(np.log(np.maximum(density, _LEAST)), kernel[::-1], mode="valid")[place]
