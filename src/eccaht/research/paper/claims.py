@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
 from eccaht.research.experiments.looks import shown_name
-from eccaht.research.paper.results import Results, error_table, slopes, unlimited_budget
+from eccaht.research.paper.results import Results, unlimited_budget
+from eccaht.research.paper.theorems import THEOREMS
 from eccaht.research.paper.verdicts import (
     FEWEST,
     OPPOSITE,
@@ -22,9 +24,9 @@ from eccaht.research.paper.verdicts import (
     Given,
     Measure,
     Verdict,
-    at_the_limit,
     claimed,
     conclude,
+    exact,
     final_f1,
     in_words,
     judged,
@@ -32,20 +34,24 @@ from eccaht.research.paper.verdicts import (
     lost_runs,
     rank_correlation,
     rank_ends,
+    share,
     short,
 )
+from eccaht.streams import pair_design
 
 HOW_DECIDED = (
     "Every run sets all policies against the same anomalous set, so numbers are compared run by run: a difference is "
-    "the mean over runs with a 95 % BCa interval (10,000 resamples), a factor the geometric mean. A negative number of "
-    "measurements saved means that more were needed. Delays are measurements to F1 >= 0.95 for the first time unless "
-    "it says for good. A run that never gets there enters at the horizon: its delay is a lower bound, and the number "
-    "of such runs is given. A claim holds if every number speaks for it with its whole interval, partly if some do, "
-    "and does not hold if none does and one speaks against it. It is not decided if no interval speaks either way or "
-    "there are fewer than 5 runs."
+    "the mean over runs with a 95 % BCa interval (10,000 resamples), a factor the geometric mean; a number without an "
+    "interval is computed. A negative number of measurements saved means that more were needed. Delays are "
+    "measurements to F1 >= 0.95 for the first time unless it says for good. A run that never gets there enters at the "
+    "horizon: its delay is a lower bound, and the number of such runs is given. A claim holds if every number speaks "
+    "for it with its whole interval, partly if some do, and does not hold if none does and one speaks against it. It "
+    "is not decided if no interval speaks either way or there are fewer than 5 runs. The command under each claim "
+    "makes its runs; 'eccaht report' gives the verdict."
 )
 
 BASELINES = ("round-robin", "random-sparse")
+ROBUSTNESS = ("fig6", "fig7", "fig8", "fig9")
 LOW_RANK, HIGH_RANK = (
     {"fig10": "equicorrelation", "fig15": "rbf", "fig16": "kronecker"},
     {"fig3b": "toeplitz", "fig11": "block", "fig12": "circulant", "fig13": "graph", "fig14": "exponential"},
@@ -53,7 +59,18 @@ LOW_RANK, HIGH_RANK = (
 SWEEPS = ("fig17", "fig18")
 REGULARIZED = tuple(f"fig{k}" for k in range(19, 27))
 FAR, TEN, MARGIN = 2.0, 10.0, 1.5  # factors: "far behind", "an order of magnitude", "matches"
-NO_QP = "against No-QP"
+NO_QP, RHO = "against No-QP", "rank correlation of delay and rho"
+WEAKER = ("fig19", "fig20", "fig21")
+PRINTED_RANKS = {  # Shannon, participation
+    "toeplitz": (46.64, 28.58),
+    "equicorrelation": (4.30, 1.56),
+    "block": (21.54, 12.08),
+    "circulant": (46.08, 28.10),
+    "graph": (121.70, 113.60),
+    "exponential": (46.64, 28.58),
+    "rbf": (3.80, 3.18),
+    "kronecker": (9.41, 3.60),
+}
 COLLAPSE = 0.2  # loss of F1 that we call a collapse
 
 CLAIMS: list[Claim] = []
@@ -62,7 +79,7 @@ _claim = partial(claimed, CLAIMS)
 
 @_claim("independent", "Section 5.1, Figure 5a", "fig5a")
 def independent(given: Given) -> Verdict:
-    """Adaptive measurements beat round-robin and random sparse projections even where the noise is independent.
+    """ECC-AHT beats round-robin and random-sparse even on independent streams.
 
     ECC-AHT needs fewer measurements than either baseline, the interval of the difference above 0.
     """
@@ -71,7 +88,7 @@ def independent(given: Given) -> Verdict:
 
 @_claim("widening", "Section 5.1, Figures 5a and 5b", "fig5a", "fig5b")
 def widening(given: Given) -> Verdict:
-    """The lead over both baselines grows once the noise is correlated.
+    """The lead over both baselines grows with correlation.
 
     The lead (baseline less ECC-AHT) at rho 0.5 exceeds that at S = I, the interval of the change above 0.
     """
@@ -87,21 +104,39 @@ def widening(given: Given) -> Verdict:
 
 @_claim("order-of-magnitude", "Section 5.1, Figure 5c", "fig5c")
 def order_of_magnitude(given: Given) -> Verdict:
-    """With 1000 strongly correlated streams ECC-AHT is up to an order of magnitude faster.
+    """With 1000 streams ECC-AHT is up to an order of magnitude faster.
 
-    Each baseline takes at least 10 times as long, the interval of the factor above 10.
+    Up to: it is enough that it holds against one of the two baselines. The interval of the factor reaches 10 and lies
+    above the root of 10, so that the nearest power of ten is 10; wholly below 10 speaks against it.
     """
-    return conclude((lead(given["fig5c"], rival, at_least=TEN) for rival in BASELINES), "fig5c")
+    parts = [lead(given["fig5c"], rival, at_least=TEN) for rival in BASELINES]
+    for k, part in enumerate(parts):
+        if part.answer == "open" and part.interval and len(part.sample) >= FEWEST and part.interval[0] > TEN**0.5:
+            parts[k] = replace(part, answer="yes")
+    agreed = [part for part in parts if part.answer == "yes"]
+    return conclude(agreed or parts, "fig5c", beside=[part for part in parts if agreed and part not in agreed])
+
+
+@_claim("unconverged", "Section 5.1, Figure 5c", "fig5c")
+def unconverged(given: Given) -> Verdict:
+    """With 1000 streams the baselines do not converge.
+
+    (Within a reasonable budget.) At least half of the runs of each are never right for good within 5000 measurements:
+    the Clopper-Pearson interval of the others at most 50 %; wholly above speaks against it.
+    """
+    results, parts = given["fig5c"], []
+    for rival in BASELINES:
+        _, lost = results.times(rival, for_good=True)
+        parts.append(share(~lost, 0.5, f"runs of {rival} right for good", f"of {rival}"))
+    return conclude(parts, "fig5c")
 
 
 @_claim("ablation", "Section 5.2, Figure 2", "fig2")
 def ablation(given: Given) -> Verdict:
-    """Lifting the budget is best, ECC-AHT follows closely, and without the optimised weights (No-QP) or with
-    random ones it falls far behind.
+    """Cost-free is best, ECC-AHT close behind, No-QP and random-sparse far behind.
 
-    Cost-free is not slower than ECC-AHT (its interval not wholly below 0); simple-difference (No-QP) and
-    random-sparse take at least 2 times as long (our reading of far behind), by the interval of the factor and
-    in the median run.
+    Cost-free is not slower than ECC-AHT (its interval not wholly below 0); simple-difference (No-QP) and random-sparse
+    take at least 2 times as long (our reading of far behind), by the interval of the factor and in the median run.
     """
     results = given["fig2"]
     few = results.runs < FEWEST
@@ -125,25 +160,28 @@ def ablation(given: Given) -> Verdict:
 
 @_claim("correlation", "Appendix, Figure 7", "fig7")
 def correlation(given: Given) -> Verdict:
-    """The delay of ECC-AHT falls as the correlation rho grows.
+    """The delay falls as rho grows, that of the baselines does not.
 
-    Rank correlation (Spearman) of delay and rho in each run, its interval below 0, for rho from 0 up and for
-    negative rho up to 0.
+    Rank correlation (Spearman) of delay and rho in each run, its interval below 0 for ECC-AHT; wholly below 0 for a
+    baseline speaks against it. Negative rho, which the text does not claim, is shown beside.
     """
     results = given["fig7"]
-    x, delays, lost = _sweep(results, "ecc-aht")
-    sides = {"rho from 0 up": x >= -1e-9, "negative rho": x <= 1e-9}
-    parts = (
-        _falls(results, x, delays, lost, where, f"rank correlation of delay and rho for {side}", f"for {side}")
-        for side, where in sides.items()
-        if where.sum() > 1
-    )
-    return conclude(parts, "fig7")
+    x, own, lost = _sweep(results, "ecc-aht")
+    side = x >= -1e-9
+    parts = [_falls(results, x, own, lost, side, f"{RHO} for ecc-aht", "for ecc-aht")]
+    for rival in BASELINES:
+        _, delays, rivals_lost = _sweep(results, rival)
+        part = _falls(results, x, delays, rivals_lost, side, f"{RHO} for {rival}", f"for {rival}", rival)
+        parts.append(
+            replace(part, answer="no" if part.answer == "yes" else "yes" if results.runs >= FEWEST else "open")
+        )
+    negative = _falls(results, x, own, lost, x <= 1e-9, f"{RHO} for ecc-aht, negative rho", "for negative rho")
+    return conclude(parts, "fig7", beside=[negative])
 
 
 @_claim("anomaly-count", "Appendix, Figure 8", "fig8")
 def anomaly_count(given: Given) -> Verdict:
-    """ECC-AHT scales better with the number of anomalies than the baselines.
+    """ECC-AHT scales better with n than the baselines.
 
     Slope of delay against n (least squares in each run) smaller than that of each baseline, the interval of the
     difference above 0.
@@ -164,11 +202,11 @@ def anomaly_count(given: Given) -> Verdict:
 
 @_claim("budget", "Section 5.3, Appendix, Figure 9", "fig9")
 def budget(given: Given) -> Verdict:
-    """The more budget B, the faster ECC-AHT, monotonically.
+    """ECC-AHT improves monotonically with the budget B.
 
-    Rank correlation of delay and B in each run, its interval below 0, both below and above the budget from
-    which the L1 limit binds for no pair of streams (computed from the exact designs of all pairs). A delay that
-    is the same at all budgets of a range in at least half of the runs speaks against it there.
+    Rank correlation of delay and B in each run, its interval below 0, both below and above the budget from which the L1
+    limit binds for no pair of streams (computed from the exact designs of all pairs). A delay that is the same at all
+    budgets of a range in at least half of the runs speaks against it there.
     """
     results = given["fig9"]
     enough = unlimited_budget(results.experiment.settings[0].problem())
@@ -188,23 +226,57 @@ def budget(given: Given) -> Verdict:
     return conclude(parts, "fig9")
 
 
+@_claim("advantage", "Section 5.3, Figures 6 to 9", *ROBUSTNESS)
+def advantage(given: Given) -> Verdict:
+    """ECC-AHT leads both baselines at every shift, rho, n and B.
+
+    At each setting of a figure (of figure 7 where rho is 0 or more, as in the paper) the lead over the baseline that is
+    faster on average, the interval of the difference above 0; one wholly below 0 speaks against it. The number is that
+    of the worst setting.
+    """
+    parts = []
+    for id in ROBUSTNESS:
+        results, worst = given[id], list[Measure]()
+        for k, setting in enumerate(results.experiment.settings):
+            if setting.x < -1e-9:
+                continue
+            leads = (lead(results, rival, setting=k) for rival in BASELINES)
+            least = min(leads, key=lambda part: part.value)
+            worst.append(replace(least, name=f"{least.name} at {setting.label}", when=f"in {id}"))
+        parts.append(min(worst, key=lambda part: ("no", "open", "yes").index(part.answer) * 1e9 + part.value))
+    return conclude(parts, *ROBUSTNESS)
+
+
+@_claim("weak-signals", "Appendix B.2, Figure 6", "fig6")
+def weak_signals(given: Given) -> Verdict:
+    """ECC-AHT remains effective below a shift of 1.
+
+    At shift 0.5 ECC-AHT needs fewer measurements than random-sparse, the interval of the difference above 0, and at
+    least half of its runs get to F1 0.95 (Clopper-Pearson interval of the others at most 50 %).
+    """
+    results = given["fig6"]
+    weakest = int(np.argmin([setting.x for setting in results.experiment.settings]))
+    _, lost = results.times("ecc-aht", weakest)
+    cut_off = share(lost, 0.5, "runs of ecc-aht cut off at shift 0.5", "in its own right")
+    return conclude([lead(results, "random-sparse", setting=weakest), cut_off], "fig6")
+
+
 @_claim("hds", "Section 5.4, Figure 3a", "fig3a")
 def hds(given: Given) -> Verdict:
     """ECC-AHT beats hierarchical dynamic search (HDS).
 
-    Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node,
-    which reproduces its published delay; with fewer near the leaves it is much faster
-    (docs/explanation/algorithms.md).
+    Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node, which
+    reproduces its published delay; with fewer near the leaves it is much faster (docs/explanation/algorithms.md).
     """
     return conclude([lead(given["fig3a"], "hds")], "fig3a")
 
 
 @_claim("ttts-challenger", "Section 5.4, Figure 3b", "fig3b")
 def randomized(given: Given) -> Verdict:
-    """ECC-AHT matches the randomised TTTS-Challenger while being deterministic.
+    """ECC-AHT matches the randomised TTTS-Challenger.
 
-    Not slower by a factor of 1.5: the interval of the delay of TTTS-Challenger over that of ECC-AHT is above
-    1/1.5, for the first time and for good.
+    Not slower by a factor of 1.5: the interval of the delay of TTTS-Challenger over that of ECC-AHT is above 1/1.5, for
+    the first time and for good.
     """
     results = given["fig3b"]
     when = {"for reaching F1 0.95": False, "for staying there": True}
@@ -215,32 +287,86 @@ def randomized(given: Given) -> Verdict:
     return conclude(parts, "fig3b")
 
 
-@_claim("low-rank-losses", "Appendix, Figures 10, 15 and 16 against 3b and 11 to 14", *LOW_RANK, *HIGH_RANK)
-def losses(given: Given) -> Verdict:
-    """ECC-AHT loses its lead where the noise has few directions: equicorrelation, rbf and kronecker.
+@_claim("combgape", "Section 5.4, Figure 3b", "fig3b")
+def combgape(given: Given) -> Verdict:
+    """ECC-AHT outperforms CombGapE.
 
-    In each of the three families the rival that is fastest on average is right for good earlier than ECC-AHT,
-    the interval of the difference above 0. The other five are shown for comparison and do not enter.
+    Fewer measurements than the original and than the hybrid BaseArm-CombGapE, the interval of the difference above 0.
+    The hybrid is that of the authors' program, which ranks streams by the scores of ECC-AHT, where the printed
+    algorithm has empirical means.
     """
-    parts: list[Measure] = []
-    others: list[Measure] = []
-    for id, family in {**LOW_RANK, **HIGH_RANK}.items():
-        results = given[id]
-        delays = {name: results.times(name, for_good=True) for name in results.experiment.policies}
-        rival = min((name for name in delays if name != "ecc-aht"), key=lambda name: delays[name][0].mean())
-        note = lost_runs({name: delays[name][1] for name in (rival, "ecc-aht")}, "ecc-aht")
-        gap = delays["ecc-aht"][0] - delays[rival][0]
-        name = f"measurements lost to {rival} on {family}"
-        (parts if id in LOW_RANK else others).append(judged(gap, results, name, f"on {family}", note=note))
-    return conclude(parts, *LOW_RANK, *HIGH_RANK, beside=others)
+    parts = [lead(given["fig3b"], rival) for rival in ("combgape", "base-arm-combgape")]
+    median = (replace(part, value=float(np.median(part.sample)), interval=None, sample=(), note="") for part in parts)
+    beside = (replace(part, name=f"{part.name} in the median run") for part in median)
+    return conclude(parts, "fig3b", beside=beside)
+
+
+@_claim("families", "Appendix B.3, Figures 3b and 11 to 14", *HIGH_RANK)
+def families(given: Given) -> Verdict:
+    """ECC-AHT has a significant lead on five families of noise.
+
+    Toeplitz, block, circulant, graph and exponential: against the rival that is fastest on average, the interval of the
+    difference above 0.
+    """
+    return conclude((_against_fastest(given[id], family) for id, family in HIGH_RANK.items()), *HIGH_RANK)
+
+
+@_claim("low-rank-losses", "Appendix C.1, Figures 10, 15 and 16", *LOW_RANK)
+def losses(given: Given) -> Verdict:
+    """ECC-AHT often ranks second on equicorrelation, rbf and kronecker.
+
+    Often: in at least two of the three the rival that is fastest on average needs fewer measurements until right for
+    good, by the whole interval. It holds partly for one alone, and not at all if ECC-AHT is so ahead in two.
+    """
+    parts = []
+    for id, family in LOW_RANK.items():
+        part = _against_fastest(given[id], family, for_good=True)
+        parts.append(replace(part, answer=OPPOSITE[part.answer]))
+    verdict, answers = conclude(parts, *LOW_RANK), [part.answer for part in parts]
+    if answers.count("yes") > 1:
+        return replace(verdict, word="holds", condition="")
+    if verdict.word == "does not hold" and answers.count("no") < 2:
+        return replace(verdict, word="not decided")
+    return verdict
+
+
+@_claim("low-rank-drops", "Appendix B.3, Figures 15 and 16", "fig3b", *LOW_RANK)
+def drops(given: Given) -> Verdict:
+    """The performance drops on equicorrelation, rbf and kronecker.
+
+    Against toeplitz noise and the same anomalous sets it needs more measurements until it is right for good, the
+    interval of the difference above 0.
+    """
+    before, lost = given["fig3b"].times("ecc-aht", for_good=True)
+    parts = []
+    for id, family in LOW_RANK.items():
+        name, (after, cut_off) = f"measurements more on {family}", given[id].times("ecc-aht", for_good=True)
+        runs, note = min(len(before), len(after)), lost_runs({"toeplitz": lost, family: cut_off})
+        parts.append(judged(after[:runs] - before[:runs], given[id], name, f"on {family}", note=note))
+    return conclude(parts, "fig3b", *LOW_RANK)
+
+
+@_claim("table1", "Appendix C.1, Table 1", "table1")
+def table1(given: Given) -> Verdict:
+    """The effective ranks of table 1.
+
+    Shannon and participation rank equal the printed ones to two decimals; those of the random graph, another draw,
+    within 1 %.
+    """
+    settings = given["table1"].experiment.settings
+    found, printed = (np.array(ranks) for ranks in ([s.ranks() for s in settings], [*PRINTED_RANKS.values()]))
+    allowed = np.where([[s.family == "graph"] for s in settings], 0.01 * printed, 0.00501)
+    off = float((np.abs(found - printed) / allowed).max())
+    return conclude([exact(off, "of what is allowed is the largest difference", off <= 1.0)], "table1")
 
 
 @_claim("collapse", "Appendix, Figures 17 and 18", *SWEEPS)
 def collapse(given: Given) -> Verdict:
-    """Below a threshold of the effective rank F1 collapses: an intrinsic statistical barrier.
+    """F1 collapses at low effective rank: an intrinsic barrier.
 
-    Final F1 in the fifth of the settings of highest rank less that in the fifth of lowest rank: the interval
-    above 0.2, for each kind of noise.
+    Final F1 in the fifth of the settings of highest rank less that in the fifth of lowest rank: the interval above 0.2,
+    for each kind of noise. On rbf noise, where the paper has F1 below 0.5 at all ranks under 0.4 K, its mean over
+    those: the interval below 0.5.
     """
     parts = []
     for results in (given[id] for id in SWEEPS):
@@ -248,12 +374,33 @@ def collapse(given: Given) -> Verdict:
             low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
             name = f"of F1 lost {ends.where}, where F1 ends at {low.mean():.2f}"
             parts.append(judged(high - low, results, name, f"on {ends.kind}", above=COLLAPSE))
-    return conclude(parts, *SWEEPS)
+    settings = given["fig18"].experiment.settings
+    under = [k for k, setting in enumerate(settings) if setting.ranks().shannon < 0.4 * setting.covariance().size]
+    f1 = final_f1(given["fig18"], np.array(under), "ecc-aht")
+    part = judged(f1, given["fig18"], "is F1 under 0.4 K of rbf", "under 0.4 K of rbf", above=0.5)
+    return conclude([*parts, replace(part, answer=OPPOSITE[part.answer])], *SWEEPS)
+
+
+@_claim("sufficient-rank", "Appendix C.6, Theorem C.1", *HIGH_RANK)
+def sufficient_rank(given: Given) -> Verdict:
+    """Enough effective rank makes ECC-AHT right for good.
+
+    The theorem allows a probability of 1/K^2 of not being. On the five families whose ranks the paper calls moderate or
+    high, the Clopper-Pearson interval of the runs that are wrong at the end, after 2000 measurements, includes it;
+    wholly above speaks against the claim.
+    """
+    parts = []
+    for id, family in HIGH_RANK.items():
+        _, lost = given[id].times("ecc-aht", for_good=True)
+        K = given[id].experiment.settings[0].covariance().size
+        part = share(lost, K**-2.0, f"runs wrong at the end on {family}", f"on {family}")
+        parts.append(replace(part, answer="yes" if part.answer == "open" and lost.size >= FEWEST else part.answer))
+    return conclude(parts, *HIGH_RANK)
 
 
 @_claim("regularization", "Appendix, Figures 19 to 26", *LOW_RANK, *HIGH_RANK, *REGULARIZED)
 def regularization(given: Given) -> Verdict:
-    """Believing S + 0.01 I helps where the effective rank is low, and only there.
+    """Believing S + 0.01 I helps at low effective rank only.
 
     Measurements saved until right for good, with against without regularization at rho 0.8: interval above 0 on
     equicorrelation, rbf and kronecker, and not above 0 on the other five families.
@@ -286,55 +433,74 @@ def regularization(given: Given) -> Verdict:
     return replace(verdict, word="not decided", condition=f"no effect seen {lacking}, where it should help")
 
 
-@_claim("wadi", "Section 5.5, Figure 4a")
-def wadi(_: Given) -> Verdict:
-    """On the WaDi water distribution data the full covariance finds attacks earlier than its diagonal.
+@_claim("weaker-correlation", "Appendix C.4, Figures 19 to 21", *LOW_RANK, *WEAKER)
+def weaker_correlation(given: Given) -> Verdict:
+    """At low effective rank, lowering rho to 0.5 helps.
 
-    Would be judged by the delay in windows for each attack.
+    Measurements saved until right for good against the same anomalous sets at 0.8, the interval above 0.
     """
-    why = "it needs the WaDi data, which are not in this package ('eccaht wadi' runs it)"
+    parts = []
+    for (strong, family), weak in zip(LOW_RANK.items(), ("fig19", "fig21", "fig20"), strict=True):
+        before, lost = given[strong].times("ecc-aht", for_good=True)
+        after, still = given[weak].times("ecc-aht", for_good=True)
+        runs = min(len(before), len(after))
+        note = lost_runs({"rho 0.8": lost, "rho 0.5": still}, "rho 0.8")
+        parts.append(
+            judged(
+                before[:runs] - after[:runs], given[weak], f"measurements saved on {family}", f"on {family}", note=note
+            )
+        )
+    return conclude(parts, *LOW_RANK, *WEAKER)
+
+
+@_claim("mexican-hat", "Appendix A, Figure 1", "fig1")
+def mexican_hat(given: Given) -> Verdict:
+    """Almost every measurement is a Mexican hat.
+
+    Champions and challengers of all pairs of streams: at least 90 % have a neighbour with weight of the opposite sign
+    and none of the same. Computed from the exact designs.
+    """
+    problem = given["fig1"].experiment.settings[0].problem()
+    hats = []
+    for pair in combinations(range(problem.size), 2):
+        weights = pair_design(problem, *pair).weights
+        signs = np.sign(np.where(np.abs(weights) > 1e-9 * np.abs(weights).max(), weights, 0.0))
+        padded = np.pad(signs, 1)
+        hats += [(least < 0.0, most <= 0.0) for k in pair for least, most in [np.sort(padded[[k, k + 2]] * signs[k])]]
+    found = 100.0 * float(np.all(hats, axis=1).mean())
+    return conclude([exact(found, f"% of {len(hats)} champions and challengers", found >= 90.0)], "fig1")
+
+
+@_claim("parts", "Appendix G.3 and G.6", "ablations")
+def necessary_parts(given: Given) -> Verdict:
+    """Ranking by likelihood and weights on many streams are needed.
+
+    mean-difference and restricted-coordinates need more measurements, the interval of the difference above 0.
+    """
+    rivals = given["ablations"].experiment.policies[1:]
+    return conclude((lead(given["ablations"], rival) for rival in rivals), "ablations")
+
+
+@_claim("wadi", "Section 5.5, Figures 4a and 4b")
+def wadi(_: Given) -> Verdict:
+    """On WaDi ECC-AHT beats its diagonal, and CombGapE on seconds.
+
+    The full covariance against its diagonal, and one-minute windows against CombGapE on one-second data: would be
+    judged by the delay of each attack.
+    """
+    why = "it needs the WaDi data, which are not in this package ('eccaht wadi DIR --out OUT' runs it)"
     return Verdict("not tested here", condition=why)
 
 
-@_claim("stopping", "Section 4, Theorem 4.1", "stopping")
-def stopping(given: Given) -> Verdict:
-    """The stopping rule announces a wrong set with probability at most alpha.
-
-    ECC-AHT with the gap rule at alpha = 0.05 on K = 100, n = 3, shift 5, B = 4: the Clopper-Pearson interval of
-    the share of wrong sets at most 5 % in each setting; wholly above 5 % speaks against the claim.
-    """
-    results, parts = given["stopping"], []
-    counted = zip(*error_table(results).values(), results.cells.items(), strict=True)
-    for label, alpha, runs, _, share, low, high, _, ((k, _), found) in counted:
-        answer: Answer = "no" if low > alpha else "yes" if high <= alpha else "open"
-        wrong = found[:, 0] < results.experiment.settings[k].n_anomalies
-        name, sample = f"% of {runs} announced sets wrong on {label}", tuple(wrong.astype(float).tolist())
-        ends = 100 * float(low), 100 * float(high)
-        parts.append(Measure(name, 100 * float(share), ends, sample, answer, f"on {label}"))
-    verdict = conclude(parts, "stopping")
-    return replace(verdict, traced_to=("stopping/summary.csv", "stopping/runs.csv"))
+CLAIMS += THEOREMS
 
 
-@_claim("asymptotics", "Section 4, Theorem 4.2", "asymptotics")
-def asymptotics(given: Given) -> Verdict:
-    """The mean stopping time over log(1/alpha) tends to 1/Gamma*.
-
-    Searches of ECC-AHT with the gap rule on K = 100, n = 3, shift 5, B = 4: measurements from alpha = 1e-20 to
-    1e-80 for each nat of log(1/alpha), times Gamma* of the true set, the rate of the best single measurement
-    (docs/explanation/limits.md); the interval within 10% of 1 in each setting.
-    """
-    results, parts = given["asymptotics"], []
-    for k, setting in enumerate(results.experiment.settings):
-        sample, lost = slopes(results, k)
-        name = f"times 1/Gamma* for each nat of log(1/alpha) on {setting.label}"
-        when = f"on {setting.label}"
-        note = f"left out: {lost} of {results.runs} runs that did not stop" if lost else ""
-        if not sample.size:
-            parts.append(Measure(name, np.nan, None, (), "open", when, note))
-            continue
-        part = judged(np.log(sample), results, name, when, above=1.0, factor=True, note=note)
-        parts.append(replace(part, answer=at_the_limit(part)))
-    return conclude(parts, "asymptotics")
+def _against_fastest(results: Results, family: str, *, for_good: bool = False) -> Measure:
+    """The lead over the rival that is fastest on average."""
+    rivals = (name for name in results.experiment.policies if name != "ecc-aht")
+    rival = min(rivals, key=lambda name: results.times(name, for_good=for_good)[0].mean())
+    part = lead(results, rival, for_good=for_good)
+    return replace(part, name=f"{part.name} on {family}", when=f"on {family}")
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -344,9 +510,16 @@ def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool
 
 
 def _falls(
-    results: Results, x: Array, delays: Array, lost: NDArray[np.bool_], where: NDArray[np.bool_], name: str, when: str
+    results: Results,
+    x: Array,
+    delays: Array,
+    lost: NDArray[np.bool_],
+    where: NDArray[np.bool_],
+    name: str,
+    when: str,
+    policy: str = "ecc-aht",
 ) -> Measure:
     """The rank correlation of delay and x in a part of the sweep, which speaks for the claim where it is negative."""
     sample = [rank_correlation(x[where], run[where]) for run in delays]
-    part = judged(sample, results, name, when, note=lost_runs({"ecc-aht": lost[:, where]}))
+    part = judged(sample, results, name, when, note=lost_runs({policy: lost[:, where]}))
     return replace(part, answer=OPPOSITE[part.answer])

@@ -14,12 +14,16 @@ import numpy as np
 
 from eccaht.streams import Covariance, Problem, effective_rank, families
 
-Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics"]
+Kind = Literal["curves", "sweep", "rank", "table", "panels", "stopping", "asymptotics", "lemmas"]
 Cell = tuple[int, str]  # number of the setting, policy
 _COMPARING = ("curves", "sweep", "rank")
 _COLUMNS = {
-    "stopping": ("hits", "measurements"),
+    "stopping": ("hits", "measurements", "nats_for_truth"),
     "asymptotics": ("first_stop", "last_stop", "rate"),
+    "lemmas": (
+        *("cross_term", "backward", "covered", "settled", "hardest", "design"),
+        *("exponent", "lead", "readings", "nats", "expected_nats", "gamma", "worth"),
+    ),
 }
 
 
@@ -67,7 +71,8 @@ class Experiment:
 
     kind: `curves` F1 against measurements, a panel a setting; `sweep` measurements to F1 >= 0.95 against x; `rank`
     final F1 against effective rank; `table` effective ranks, nothing runs; `panels` figure 1; `stopping` wrong sets
-    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls.
+    at which the gap rule stops; `asymptotics` measurements that the gap rule takes as alpha falls; `lemmas` what the
+    paper's proofs bound.
     """
 
     id: str

@@ -34,13 +34,12 @@ from eccaht.research.paper.catalogue import EXPERIMENTS
 from eccaht.research.paper.claims import CLAIMS, HOW_DECIDED
 from eccaht.research.paper.experiment import Experiment
 from eccaht.research.paper.results import Results
-from eccaht.research.paper.verdicts import Claim, Verdict, Word, short
+from eccaht.research.paper.verdicts import Claim, Measure, Verdict, Word, command, short
 from eccaht.version import __version__
 
 TITLE = "Correlation-aware anomaly search: the paper's claims, run again"
 _KINDS = {"holds": "yes", "does not hold": "no", "partly": "partly"}  # the rest is grey
 _SPELT = {"hds": "HDS", "ttts-challenger": "TTTS-Challenger", "wadi": "WaDi"}
-_MOST = 5  # numbers of a claim in the first table
 FILES = ("report.html", "report.md", "claims/verdicts.csv", "claims/runs.csv")
 Judged = list[tuple[Claim, Verdict]]
 
@@ -58,7 +57,7 @@ def write_report(directory: Path, *, note: Callable[[str], object] = lambda _: N
         raise ValueError(f"no results in {directory}{why}: run 'eccaht reproduce all --out {directory}' first")
     judged = [(claim, claim.verdict(results, str(directory))) for claim in CLAIMS]
     tables = _save_numbers(judged, directory)
-    blocks = [*_opening(results, refused, judged), *_claims(judged, results), *_figures(results, directory)]
+    blocks = [*_opening(results, refused, judged), *_claims(judged, results, directory), *_figures(results, directory)]
     pages = {"report.html": html(TITLE, blocks), "report.md": markdown(TITLE, blocks, directory)}
     for name, page in pages.items():
         with replacing(directory / name) as file:
@@ -117,11 +116,9 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     yield Paragraph(f"Of {len(judged)} claims: {summary}.")
     rows: list[list[Text]] = []
     for claim, verdict in sorted(judged, key=lambda pair: pair[1].word == "not run"):  # what was run first
-        numbers = [str(part) for part in verdict.measures]
-        more = [f"and {len(numbers) - _MOST} more below"] if len(numbers) > _MOST else []
-        shown = "\n".join([*numbers[:_MOST], *more]) or "-"
+        shown = "\n".join(map(str, _deciding(verdict))) or "-"
         rows.append([Link(claim.text, f"#claim-{claim.id}"), shown, _badge(verdict)])
-    caption = "What the paper claims, our number with its 95 % interval, and what follows"
+    caption = "What the paper claims, the first number for and against it with its 95 % interval, and what follows"
     yield Grid(caption, ("Claim", "Our number", "Verdict"), rows, kind="claims")
     tables = (Link("verdicts.csv", "claims/verdicts.csv"), " and ", Link("runs.csv", "claims/runs.csv"))
     yield Paragraph(["All numbers with every digit, and the values of the single runs behind them: ", *tables, "."])
@@ -129,7 +126,7 @@ def _opening(results: Mapping[str, Results], refused: Mapping[str, str], judged:
     yield Paragraph(HOW_DECIDED)
 
 
-def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
+def _claims(judged: Judged, results: Mapping[str, Results], directory: Path) -> Iterator[Block]:
     yield Heading("The claims one by one", "claims")
     for claim, verdict in judged:
         name = _SPELT.get(claim.id) or claim.id.replace("-", " ").capitalize()
@@ -137,8 +134,8 @@ def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
         yield Paragraph(claim.text, label="The paper")
         yield Paragraph(claim.where, label="Where")
         yield Paragraph(claim.criterion, label="Criterion")
-        command: list[Piece] = [" ", Code(verdict.condition)] if verdict.word == "not run" else []
-        yield Paragraph([_badge(verdict), *command], label="Verdict")
+        yield Paragraph([_badge(verdict)], label="Verdict")
+        yield Paragraph(Code(command(claim.experiments, str(directory))), label="Command")
         if verdict.measures:
             yield Items([str(part) for part in verdict.measures])
         if verdict.traced_to:
@@ -146,6 +143,12 @@ def _claims(judged: Judged, results: Mapping[str, Results]) -> Iterator[Block]:
         shown = [Link(id, f"#{id}") for id in claim.experiments if id in results]
         if shown:
             yield Paragraph(_joined(shown), label="Shown in")
+
+
+def _deciding(verdict: Verdict) -> list[Measure]:
+    """The first number that speaks for the claim, and the first against it; where there is none, the first of all."""
+    first = {part.answer: part for part in reversed(verdict.measures)}
+    return [first[answer] for answer in ("yes", "no") if answer in first] or list(verdict.measures[:1])
 
 
 def _badge(verdict: Verdict) -> Badge:

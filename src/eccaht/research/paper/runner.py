@@ -21,8 +21,10 @@ from eccaht.research.experiments.tables import Table, save_table
 from eccaht.research.experiments.workers import Backend, Start, local, workers
 from eccaht.research.paper import fig1, storage
 from eccaht.research.paper.experiment import Cell, Experiment, Kind
+from eccaht.research.paper.lemmas import follow
 from eccaht.research.paper.results import (
     Results,
+    column_table,
     curve_table,
     error_table,
     rank_table,
@@ -173,6 +175,7 @@ def _whole_cells(
 _RUNS: dict[str, Callable[..., NDArray[Any]]] = {
     "stopping": stopped_search,
     "asymptotics": stopping_times,
+    "lemmas": follow,
 }
 
 
@@ -220,6 +223,7 @@ _TABLES: dict[Kind, tuple[Callable[[Results], Table], ...]] = {  # in the order 
     "panels": (lambda results: fig1.trace(results.seed, results.experiment),),
     "stopping": (error_table, lambda results: run_table(results, seed=results.seed, version=__version__)),
     "asymptotics": (slope_table, run_table),
+    "lemmas": (column_table, run_table),
 }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from eccaht.base.arrays import Array, Index
 from eccaht.base.presentation.text import joined
-from eccaht.base.statistics import estimate
+from eccaht.base.statistics import clopper_pearson, estimate
 from eccaht.research.paper.results import Results
 
 Word = Literal["holds", "does not hold", "partly", "not decided", "not tested here", "not run"]
@@ -68,9 +69,13 @@ class Claim:
 
     def verdict(self, results: Given, directory: str = "DIR") -> Verdict:
         missing = [id for id in self.experiments if id not in results]
-        if missing:
-            return Verdict("not run", condition=f"eccaht reproduce {' '.join(missing)} --out {directory}")
-        return self.judge(results)
+        return Verdict("not run", condition=command(missing, directory)) if missing else self.judge(results)
+
+
+def command(experiments: Sequence[str], directory: str) -> str:
+    """What makes the runs; the report alone where a verdict needs none."""
+    runs = f"reproduce {' '.join(experiments)} --out" if experiments else "report"
+    return f"eccaht {runs} {shlex.quote(directory)}"
 
 
 def claimed(
@@ -91,12 +96,13 @@ def lead(
     rival: str,
     policy: str = "ecc-aht",
     *,
+    setting: int = 0,
     at_least: float | None = None,
     for_good: bool = False,
     name: str = "",
 ) -> Measure:
     """How many measurements more the rival needs, run by run on the same set; how many times as many, if at_least."""
-    (a, lost), (b, rivals_lost) = (results.times(each, for_good=for_good) for each in (policy, rival))
+    (a, lost), (b, rivals_lost) = (results.times(each, setting, for_good=for_good) for each in (policy, rival))
     if not name:
         name = f"measurements saved against {rival}" if at_least is None else f"times as many measurements for {rival}"
     name += " until right for good" if for_good else ""
@@ -127,6 +133,21 @@ def judged(
         x, mean = np.exp(x), float(np.exp(mean))
         interval = interval and (float(np.exp(interval[0])), float(np.exp(interval[1])))
     return Measure(name, mean, interval, tuple(x.tolist()), answer, when, note)
+
+
+def exact(value: float, name: str, agrees: bool, when: str = "") -> Measure:
+    """A number that is computed, not estimated."""
+    return Measure(name, float(value), None, (float(value),), "yes" if agrees else "no", when)
+
+
+def share(events: ArrayLike, at_most: float, name: str, when: str) -> Measure:
+    """How often something happened, in %: yes if the whole Clopper-Pearson interval is within the limit."""
+    happened = np.asarray(events, dtype=float)
+    low, high = clopper_pearson(int(happened.sum()), happened.size)
+    answer: Answer = "no" if low > at_most else "yes" if high <= at_most else "open"
+    ends = 100.0 * low, 100.0 * high
+    sample = tuple((100.0 * happened).tolist())
+    return Measure(f"% of {happened.size} {name}", 100.0 * float(happened.mean()), ends, sample, answer, when)
 
 
 def at_the_limit(part: Measure) -> Answer:
@@ -210,7 +231,7 @@ def conclude(measures: Iterable[Measure], *experiments: str, beside: Iterable[Me
     elif open_:
         few = f"{runs} {'run is' if runs == 1 else 'runs are'} too few, at least {FEWEST} are needed"
         word, condition = "not decided", few if runs < FEWEST else f"with {runs} runs no interval decides it"
-    return Verdict(word, (*parts, *beside), condition, traced)
+    return Verdict(word, (*parts, *(replace(part, answer="open") for part in beside)), condition, traced)
 
 
 def in_words(phrases: Iterable[str], last: str = "and") -> str:

@@ -150,7 +150,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "base-arm-combgape": Entry(
         "champion or challenger alone, whichever was measured less",
-        f"{PAPER}, Algorithm BaseArm-CombGapE",
+        f"{PAPER}, the authors' program (the printed BaseArm-CombGapE ranks by empirical means)",
         lambda p: Parts(PseudoLikelihood(p), LeastMeasured(p)),
     ),
     "combgape": Entry(

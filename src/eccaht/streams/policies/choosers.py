@@ -97,8 +97,8 @@ def _available_pairs(view: View, first: tuple[int, int]) -> Iterator[tuple[int, 
 class LeastMeasured(Chooser):
     """Measure the champion or the challenger, whichever gains more from one more reading: 1 / (T (T + 1)).
 
-    T counts the readings in which a stream had weight; the rule is that of CombGapE for a pair (paper, appendix
-    BaseArm-CombGapE). The champion wins a tie.
+    T counts the readings in which a stream had weight; the rule is that of CombGapE for a pair, as the paper's authors
+    have it in their program. The champion wins a tie.
     """
 
     FIELDS = (Field("_counts", ("K",), int, high="t"),)
