@@ -5,7 +5,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,6 +14,8 @@ import eccaht
 from eccaht import Problem
 from eccaht.plants.example import write_example
 from eccaht.research.paper.catalogue import EXPERIMENTS
+from eccaht.research.paper.claims import CLAIMS
+from eccaht.research.paper.verdicts import Word
 from eccaht.streams.policies import CATALOGUE, Policy
 
 ROOT = Path(__file__).parents[1]
@@ -120,6 +122,13 @@ def test_pages_count_the_experiments_as_the_catalogue_does() -> None:
     assert f"({len(EXPERIMENTS)} experiments," in TEXTS[paper / "claims.md"]
     cells = re.findall(r"^\| ([\w, -]+) \|", TEXTS[paper / "figures.md"], re.MULTILINE)
     assert sorted(", ".join(cell for cell in cells if cell != "id").split(", ")) == sorted(EXPERIMENTS)
+
+
+def test_the_page_of_verdicts_has_the_claims_of_the_report_in_their_order() -> None:
+    page = TEXTS[ROOT / "docs" / "paper" / "claims.md"]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert [row[0].replace("\\*", "*") for row in rows] == [claim.text.rstrip(".") for claim in CLAIMS]
+    assert {row[2] for row in rows} <= {*get_args(Word)}
 
 
 def test_the_site_has_every_page_and_the_reference_every_public_name() -> None:

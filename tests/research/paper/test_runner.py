@@ -130,7 +130,7 @@ def test_searches_of_a_stopping_rule_are_cells_like_the_others(whole: Path) -> N
     stopping, asymptotics = (storage.load(whole, entry.id) for entry in RULES)
     assert (stopping.runs, asymptotics.runs) == (10 * RUNS, RUNS)
     runs = pl.read_csv(whole / "stopping" / "runs.csv")
-    assert_array_equal(runs.select("hits", "measurements").to_numpy(), stopping.cells[0, "ecc-aht"])
+    assert_array_equal(runs.select(*stopping.experiment.columns).to_numpy(), stopping.cells[0, "ecc-aht"])
     (counted,) = pl.read_csv(whole / "stopping" / "summary.csv").rows(named=True)
     assert counted["wrong"] == int((runs["hits"] < 2).sum())
     assert counted["share_low"] <= counted["share"] <= counted["share_high"]

@@ -40,9 +40,6 @@ THEOREMS: list[Claim] = []
 _claim = partial(claimed, THEOREMS)
 
 
-# -- section 4 ----------------------------------------------------------------------------------------------
-
-
 @_claim("speed-limit", "Section 4.1, equation 6")
 def speed_limit(_: Given) -> Verdict:
     """No search needs fewer than log(1/alpha)/Gamma* readings.
@@ -115,9 +112,6 @@ def asymptotics(given: Given) -> Verdict:
     return conclude(parts, "asymptotics")
 
 
-# -- appendix C ---------------------------------------------------------------------------------------------
-
-
 @_claim("ridge-rank", "Appendix C.6, Corollary C.3", "table1")
 def ridge_rank(given: Given) -> Verdict:
     """The effective rank of S + aI increases with a, up to K.
@@ -134,9 +128,6 @@ def ridge_rank(given: Given) -> Verdict:
         full.append(ranks[-1] / len(S))
     grows = exact(sum(raised), f"of {len(raised)} steps from ridge to ridge raise the rank", all(raised))
     return conclude([grows, exact(min(full), "of K is the least rank at a = 1000", min(full) > 0.99)], "table1")
-
-
-# -- appendix E ---------------------------------------------------------------------------------------------
 
 
 @_claim("incoherence", "Appendices C.5 and E.3, Assumption E.2", "table1")
@@ -212,9 +203,6 @@ def ranking(given: Given) -> Verdict:
         beyond = column > np.log(n * (K - n) / UNLIKELY)
         parts.append(share(beyond, UNLIKELY, f"searches ranked against the bound on {label}", f"on {label}"))
     return conclude(parts, "lemmas")
-
-
-# -- appendix F ---------------------------------------------------------------------------------------------
 
 
 @_claim("settling", "Appendix F, Lemma F.3", "lemmas")
@@ -307,8 +295,6 @@ def pairwise(given: Given) -> Verdict:
         parts.append(replace(part, answer="no" if opposed.any() else "yes"))
     return conclude(parts, "lemmas")
 
-
-# -- numbers ------------------------------------------------------------------------------------------------
 
 _CORRELATED = np.eye(4)
 _CORRELATED[0, 1] = _CORRELATED[1, 0] = 0.9
