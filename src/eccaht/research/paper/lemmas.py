@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eccaht.base.arrays import Array
+from eccaht.base.arrays import Array, Index
 from eccaht.base.statistics import reached_for_good
 from eccaht.streams import Problem, Simulator, Step, make_policy, steps
-from eccaht.streams.limits import diagonal_rate
 from eccaht.streams.limits.mixture import best_action
 
 _EXPONENT = 0.75**2 / 128  # the c of the ranking theorem where its C is largest, 1/4, and kappa is 1
@@ -44,7 +43,7 @@ def follow(problem: Problem, name: str, horizon: int, seed: tuple[int, int], opt
     cross, backward, covered, hardest, design = _of_readings(problem, made, pairs, settled)
     of_readings = cross, backward, covered, settled or np.nan, hardest, design / gamma
     of_end = _of_end(problem, made, pairs, _between(policy.scores, pairs))
-    return np.array([*of_readings, *of_end, gamma, gamma / diagonal_rate(problem, inside)])
+    return np.array([*of_readings, *of_end, gamma, gamma / _diagonal_rate(problem, inside)])
 
 
 def _of_readings(problem: Problem, made: Sequence[Step], pairs: _Pairs, settled: int | None) -> list[float]:
@@ -87,6 +86,13 @@ def _of_end(problem: Problem, made: Sequence[Step], pairs: _Pairs, lead: Array) 
     nearest = np.unravel_index(nats.argmin(), nats.shape)
     exponent = _EXPONENT * fisher[lead <= 0.0].max(initial=0.0)
     return [exponent, lead.min(), len(made), nats[nearest], 0.5 * fisher[nearest]]
+
+
+def _diagonal_rate(problem: Problem, inside: Index) -> float:
+    """Gamma* of independent streams of the same variances (docs/explanation/limits.md)."""
+    g = problem.covariance.diagonal() / problem.shift**2
+    of_set = g[inside].sum()
+    return float(0.5 / of_set + 0.5 / (g.sum() - of_set))
 
 
 def _weighted(problem: Problem, made: Sequence[Step]) -> Array:
