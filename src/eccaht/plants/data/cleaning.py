@@ -1,7 +1,5 @@
 """The cleaning of each column: kept or dropped and why, filled, scaled."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

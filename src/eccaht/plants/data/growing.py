@@ -1,7 +1,5 @@
 """A CSV file that still grows, as a source of rows: its finished lines, across rotation, truncation and rewriting."""
 
-from __future__ import annotations
-
 import csv
 import os
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE

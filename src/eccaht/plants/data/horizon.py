@@ -1,7 +1,5 @@
 """How far the times of rows are believed: one row with a wrong time must not close the windows of all the others."""
 
-from __future__ import annotations
-
 import time as clocks
 
 import numpy as np

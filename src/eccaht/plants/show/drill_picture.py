@@ -1,7 +1,5 @@
 """The pictures of drills: the share of faults that were found and how soon, against their size and the readings."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

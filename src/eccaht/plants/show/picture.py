@@ -1,7 +1,5 @@
 """The picture of an answer: what the named sensors read beside what the others predict, then the evidence."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The app: its routes as lists, what is started with it, and what errors become."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

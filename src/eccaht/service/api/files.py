@@ -3,8 +3,6 @@
 Browsers keep them, and ask whether they still hold; a proxy in front of the service compresses them.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is asked of a plant that another service on the store watches is asked there, with the caller's own token."""
 
-from __future__ import annotations
-
 import logging
 
 import httpx

@@ -1,7 +1,5 @@
 """How the service itself does: whether it works, by trying to write to the store, and its numbers for Prometheus."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

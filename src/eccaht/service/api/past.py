@@ -1,7 +1,5 @@
 """The past of plants: evidence, sensors, events, incidents, and who did what."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ and go.
 Rows are JSON as a list or in lines, or CSV, and are read as those of brokers are. Changes are server-sent events.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Bodies of rows are parsed where they hold nobody up: large ones in processes of their own, in fair turns."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

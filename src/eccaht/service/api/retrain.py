@@ -1,7 +1,5 @@
 """A new model of a plant from a period that the store has: made, compared with the present one, and switched to."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, Literal
 

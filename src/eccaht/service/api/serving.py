@@ -1,7 +1,5 @@
 """The service as a program: logs as lines of JSON, and an end by signal."""
 
-from __future__ import annotations
-
 import json
 import logging
 import socket

@@ -10,8 +10,6 @@ One round of matching is enough: sites are kept from reading to reading, and mov
 More than K readings say no more than K weighted sums of them, by which they are replaced.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.linalg.blas import dsyrk, dtrsm

@@ -3,8 +3,6 @@
 Where alarms are decided: `steps.py` beside this for a problem, `plants/incident/alarms.py` for a plant.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

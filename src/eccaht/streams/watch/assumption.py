@@ -7,8 +7,6 @@ with a probability of at most LEVEL, however long the watch lasts (Ville's inequ
 of an alarm have added is taken away, and steps in an alarm are left out.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

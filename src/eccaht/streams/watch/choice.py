@@ -6,8 +6,6 @@ list, are taken one by one, each for what it adds to those before it. So a suspe
 whose noise is like its own.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from eccaht.base.arrays import Array, frozen

@@ -1,7 +1,5 @@
 """Readings of one step in units of their noise, and those of the last steps."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from typing import NamedTuple
