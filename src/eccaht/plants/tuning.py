@@ -35,7 +35,8 @@ class Tuning:
 
     # alarms
     alarm_hold_windows: int = 4  # an alarm outlives its last passing window by so many; shorter splits incidents
-    change_windows: int = 12  # an alarm whose last so many windows are normal about their mean is a change that lasts
+    change_windows: int = 6  # an alarm whose last so many windows are normal about their mean is a change that lasts:
+    # more keep a plant that has changed in alarm, and fewer do not tell a level from a fault that goes on growing
     steady_share: float = 0.75  # of these windows; a fault that goes on growing has fewer
     range_windows: int = 4  # so many windows beyond the range,
     range_of_windows: int = 8  # of so many, make a sensor out of range; a single wild reading does not

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from eccaht.plants.incident.alarms import run_engine
 from eccaht.plants.model.fitting import fit_normal, longest_repeats
 from eccaht.plants.model.residuals import Normal, before_of
 from eccaht.plants.tuning import TUNING
@@ -122,6 +123,18 @@ def test_a_sensor_that_stands_still_in_half_of_the_history_is_fitted() -> None:
     assert found.repeats[1] == found.repeats[3] == 300
     y = quiet(5, 100, seed=11)
     assert np.isfinite(found.tails(found.residuals(y[1:], y[:-1]).r)).all()
+
+
+def test_what_a_sensor_did_in_one_fifth_of_the_history_alone_is_no_alarm() -> None:
+    x = quiet(5, 600, seed=10)
+    x[:, 1] = 0.0
+    x[420:423, 1] = 1.0  # no fit to the other fifths knows what that means
+    found, y = fit_normal(x), quiet(5, 60, seed=11)
+    y[:, 1] = 0.0
+    y[30:33, 1] = 1.0
+    assert run_engine(found, y, every=1800.0).alarms == []
+    y[30:33, 1] = 20.0
+    assert [begun for begun, _, _ in run_engine(found, y, every=1800.0).alarms] == [30]
 
 
 def test_windows_before_and_gaps() -> None:

@@ -6,7 +6,7 @@ passes, and a few windows longer.
 
 A deviation that lasts and is steady is a change: its alarm ends, and from then on windows are judged about its level
 too. Only what is far from normal and far from the level of the change raises an alarm again; where windows are normal
-again for as long, the change is over.
+again for as long as the longest sum, the change is over.
 
 A sensor that is out of range, beyond the history by as much as the history's whole range, or stuck is set aside, so
 that the others are judged without it; a silent one bears no evidence anyway. `Tuning` has the numbers.
@@ -123,7 +123,7 @@ class Engine:
         values, e = self._values(shown, n, self._rings, np.inf)
         passed = self._passed(values)
         self._normal_for[n] = normal_for = np.where(passed > 0.0, 0, self._normal_for[n] + 1)
-        self.settled[n] &= normal_for < TUNING.change_windows
+        self.settled[n] &= normal_for < TUNING.long_windows
         began, ended, changed = self._decide_alarms(np.minimum(passed, about) > 0.0, n)
         self.count[n] += 1
         if aside.any() or was.any():
@@ -268,7 +268,7 @@ class Engine:
         now, was = passed_ago < TUNING.alarm_hold_windows, self.on[n]
         begins = now & ~was
         # alarms that follow each other closely are one that flickers
-        lasted = np.where(now | (self._normal_for[n] < TUNING.change_windows), self._lasted[n] + 1, 0)
+        lasted = np.where(now | (self._normal_for[n] < TUNING.long_windows), self._lasted[n] + 1, 0)
         long_enough = (lasted >= TUNING.change_windows) & (begins | (lasted % TUNING.change_windows == 0))
         changed = np.zeros(len(n), dtype=bool)
         for place in np.flatnonzero(now & long_enough).tolist():

@@ -20,6 +20,7 @@ from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.naming import DatedIncident, incidents_of, stretch_of, unnamed
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal
+from eccaht.plants.tuning import TUNING
 
 MANY = 0.5  # share of the sensors; where more are named, it may be the plant that changed
 _FASTER, _SLOWER = 0.67, 1.5  # of the history's interval between rows
@@ -173,7 +174,8 @@ def investigate_incident(
     cases = [_large(Case(normal, run, each, model, seen), least) for each in found]
     incidents = [_answered(case, drills, asked) for case in cases if case.found.naming.named]
     evidence = float(run.passed[first:last].max())
-    expected = _alarm_rate(every, drilled) * (last - first) * float(np.exp(-evidence))
+    near = last - first + TUNING.cluster_gap_windows  # where a peak is whose cluster reaches into the stretch
+    expected = _alarm_rate(every, drilled) * near * float(np.exp(-evidence))
     looked_at = incident_of(Case(normal, run, _unnamed(normal, run, asked, expected), model, seen), None, False)
     if moved:
         unchanged = model.n_windows / (model.n_windows + last - first)  # if it is as likely to change in each window

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
 from eccaht.base.arrays import Array
-from eccaht.plants.model.detectors import Peaks, Tails, counted
+from eccaht.plants.model.detectors import Peaks, Residuals, Tails, counted
 from eccaht.plants.model.local import Local, evidence_of, logged
 from eccaht.plants.model.residuals import Normal, before_of, clipped, symmetric
 from eccaht.plants.tuning import TUNING
@@ -27,16 +27,20 @@ def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Norma
     """Normal operation of a history, (T, K), in robust units and without gaps.
 
     follows: (T - 1,), whether each window directly follows the one before it; all do if not given. Each fifth of the
-    history is judged by a fit to the others, and what is rare is counted there.
+    history is judged by a fit to the others, and what is rare is counted there. A sensor that is still in the others
+    moves all the same: windows in which it does are judged by the fit to the whole, which alone knows what that means.
     """
     T = len(values)
     follows = np.ones(T - 1, dtype=bool) if follows is None else follows
+    whole = _bare(*_fitted(values, follows, None), values)
     shown = []
     for part in np.array_split(np.arange(T), _PARTS):
         held = slice(int(part[0]), int(part[-1]) + 1)
         judge = _bare(*_fitted(values, follows, held), values)
-        shown.append(judge.residuals(values[held], before_of(values[held], follows[held.start : held.stop - 1])))
-    whole = _bare(*_fitted(values, follows, None), values)
+        rows = values[held], before_of(values[held], follows[held.start : held.stop - 1])
+        moves = np.any((judge.scale == _UNKNOWN) & (np.abs(rows[0] - judge.centre) > _LEAST), axis=1, keepdims=True)
+        both = zip(whole.residuals(*rows), judge.residuals(*rows), strict=True)
+        shown.append(Residuals(*(np.where(moves, known, unseen) for known, unseen in both)))
     rarity, peaks = counted(shown, whole.unit)
     return replace(whole, rarity=rarity, peaks=peaks, local=fit_local(values))
 
@@ -60,7 +64,7 @@ def _fitted(values: Array, follows: NDArray[np.bool_], held: slice | None) -> tu
     quartiles = np.percentile(learnt, [25, 50, 75], axis=0)
     spread, deviation = (quartiles[2] - quartiles[0]) / 1.349, learnt.std(axis=0)
     scale = np.where(spread > TUNING.still_spread_share * deviation, spread, deviation)
-    scale = np.where(scale > _LEAST, scale, _UNKNOWN)  # still in this half, which cannot say what a move is worth
+    scale = np.where(scale > _LEAST, scale, _UNKNOWN)  # still there, which cannot say what a move is worth
     z = clipped((values - quartiles[1]) / scale)
     mean = z[kept].mean(axis=0)
     pairs = follows & kept[1:] & kept[:-1]
