@@ -126,6 +126,26 @@ def test_the_incident_names_the_wrong_sensor_and_says_why(service: Service) -> N
     assert "of 5 sensors" in page.text
 
 
+def test_a_reading_by_hand_settles_whether_a_sensor_is_wrong(service: Service) -> None:
+    path = f"{BASE}/incidents/{get(service, f'{BASE}/incidents')['incidents'][0]['number']}"
+
+    def answer(value: float, sensor: str = "b", status: int = 200) -> Any:
+        body = {"sensor": sensor, "value": value, "noise": 0.1}
+        posted = service.client.post(f"{path}/checks", json=body, headers=service.headers["operate"])
+        assert posted.status_code == status, posted.text
+        return get(service, path)["answer"]
+
+    read = answer(10.0)["checked"][0]["read"]
+    sound, wrong = answer(read), answer(10.0)
+    assert "b" not in [each["sensor"] for each in sound["named"]]
+    assert [(each["sensor"], each["wrong"]) for each in sound["checked"]] == [("b", False)]
+    assert [each["sensor"] for each in wrong["named"]] == ["b"]
+    assert wrong["checked"][0]["value"] == 10.0
+    assert "by hand" in " ".join(get(service, path)["why"])
+    assert get(service, path)["actions"][0]["document"]["sensor"] == "b"
+    answer(1.0, "z", status=400)
+
+
 def test_comments_are_shown_with_who_wrote_them(service: Service) -> None:
     number = get(service, f"{BASE}/incidents")["incidents"][0]["number"]
     path = f"{BASE}/incidents/{number}/comments"

@@ -179,6 +179,20 @@ def test_an_incident_is_commented_and_taken_home(service: Service, pages: Pages,
     assert "<html" in content
 
 
+def test_a_reading_by_hand_changes_the_answer(service: Service, pages: Pages, operator: str) -> None:
+    alarmed(service, "checked", "LT-101")
+    page = pages.open(operator, "#/plant/checked")
+    page.get_by_role("link", name="Open the incident").click()
+    page.get_by_role("button", name="Enter a reading by hand").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Sensor").select_option("LT-101")
+    dialog.get_by_label("Reading").fill("-1000")
+    expect(dialog.get_by_label("Standard deviation")).not_to_have_value("")
+    dialog.get_by_role("button", name="Compare").click()
+    expect(page.locator(".why")).to_contain_text(re.compile("LT-101.*by hand.*-1000.*wrong"))
+    expect(page.locator(".people")).to_contain_text("read LT-101 by hand: -1000")
+
+
 def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
     service.plant("blind")
     page = pages.open(operator, "#/plant/blind")

@@ -148,6 +148,7 @@ def bad_documents() -> Iterator[tuple[str, str, Any]]:
         yield "POST", f"{base}/shelve", {"sensor": "a", "duration": value}
         yield "POST", f"{base}/unshelve", {"sensor": value}
         yield "POST", f"{base}/incidents/1/comments", {"text": value}
+        yield "POST", f"{base}/incidents/1/checks", {"sensor": "a", "value": value, "noise": value}
         yield "PUT", base, {"model": value}
         yield "POST", "/api/login", {"token": value}
         if value is not None:

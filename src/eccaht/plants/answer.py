@@ -159,9 +159,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Checked:
-    """A sensor that was read by hand: the value, what the sensor read then, and whether it is wrong."""
+    """A sensor that was read by hand: in which window, the value, what the sensor read, and whether it is wrong."""
 
     sensor: str
+    time: np.datetime64
     value: float
     read: float
     wrong: bool

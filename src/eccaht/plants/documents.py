@@ -62,6 +62,7 @@ class CheckedDocument(TypedDict):
     """A sensor that was read by hand."""
 
     sensor: Annotated[str, "its name"]
+    time: Annotated[Moment, "start of the window that it is compared with"]
     value: Annotated[Number, "what was read by hand"]
     read: Annotated[Number, "what the sensor read then"]
     wrong: Annotated[bool, "do they differ by more than the check may be off?"]

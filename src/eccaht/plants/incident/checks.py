@@ -153,7 +153,7 @@ def checked_in(case: Case, sensor: str, value: float, noise: float, time: np.dat
     if np.isnan(read):
         raise ValueError(f"{sensor} reads nothing in the window of the check: give another time or sensor")
     value, error = as_number(value, "the reading of a check"), as_positive(noise, "noise")
-    return Checked(sensor, value, read, abs(read - value) > _BEYOND * error)
+    return Checked(sensor, windows.starts[t], value, read, abs(read - value) > _BEYOND * error)
 
 
 def settling(

@@ -78,7 +78,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "confident": bool(incident.confident),
         "sure": bool(incident.confident),
         "checks": [asdict(check) for check in incident.checks],
-        "checked": [asdict(check) for check in incident.checked],
+        "checked": [asdict(check) | {"time": _time(check.time, clock)} for check in incident.checked],
         "evidence": _number(incident.evidence),
         "sensors": sensors,
     }

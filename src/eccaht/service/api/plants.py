@@ -19,7 +19,7 @@ from eccaht.service.api import shapes
 from eccaht.service.api.readers import Readers
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
-from eccaht.service.runtime.past import sensor_rows
+from eccaht.service.runtime.past import check_document, sensor_rows
 from eccaht.service.runtime.views import Hub, broken_overview, moment, overview, plant_document
 from eccaht.service.security.guard import Caller, Guard, require
 from eccaht.service.sources.parsing import Most, Payloads
@@ -173,6 +173,20 @@ async def unshelve(request: Request, plant: PlantName, given: shapes.Unshelve) -
 async def comment(request: Request, plant: PlantName, number: shapes.Number, given: shapes.Comment) -> shapes.Nothing:
     """Write a comment to an incident."""
     await engine_of(request).comment(plant, number, given.text, request.state.who)
+    return shapes.Nothing()
+
+
+@router.post("/plants/{plant}/incidents/{number}/checks", dependencies=[OPERATE])
+async def check(request: Request, plant: PlantName, number: shapes.Number, given: shapes.HandReading) -> shapes.Nothing:
+    """Compare a sensor, read by hand, with the last window of an incident, whose answer is then given that."""
+    engine = engine_of(request)
+
+    def document() -> dict[str, Any]:
+        view = engine.view(plant)
+        with engine.store.read() as connection:
+            return check_document(connection, view, number, given.sensor, given.value, given.noise)
+
+    await engine.keep_check(plant, await asyncio.to_thread(document), request.state.who)
     return shapes.Nothing()
 
 

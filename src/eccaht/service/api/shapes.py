@@ -214,6 +214,13 @@ class Shelve(Unshelve):
     duration: Line = Field(min_length=1, max_length=40, examples=["2h"])
 
 
+class HandReading(Unshelve):
+    """A sensor that was read by hand: the value, and one standard deviation of its error."""
+
+    value: float = Field(allow_inf_nan=False)
+    noise: float = Field(gt=0, allow_inf_nan=False)
+
+
 class Comment(RequestShape):
     """A comment to an incident."""
 

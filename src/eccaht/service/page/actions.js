@@ -3,7 +3,7 @@
 
 import { plantPath } from "./api.js";
 import { h } from "./dom.js";
-import { counted, listed } from "./format.js";
+import { counted, listed, number } from "./format.js";
 import { ask } from "./parts.js";
 import { label } from "./units.js";
 
@@ -17,6 +17,7 @@ const TIMES = /** @type {[string, string][]} */ ([
   ["1d", "1 day"],
   ["7d", "7 days"],
 ]);
+const SHARE = 6; // a check tells the sensor from what the others predict if three deviations are half of what lies between
 const ROWS = [100, 1000, 10000]; // for plants without times
 
 /**
@@ -73,6 +74,50 @@ export function callNormal(context, plant, named) {
     done: async () => {
       await context.api.post(plantPath(plant, "normal"));
       context.say(`The present state of ${listed(named)} is normal from now on.`);
+    },
+  });
+}
+
+/**
+ * Enter what a sensor reads by hand, the proposed ones first.
+ * @param {Context} context
+ * @param {string} plant
+ * @param {import("./types.js").Incident} incident
+ * @param {() => void} changed
+ */
+export function enterCheck(context, plant, { alarm, answer }, changed) {
+  const proposed = answer?.checks ?? [];
+  const rest = (answer?.sensors ?? []).filter((one) => !proposed.some((check) => check.sensor === one.sensor));
+  const sensors = [...proposed, ...rest];
+  const noise = h("input", { name: "noise", type: "number", step: "any", required: true });
+  const hint = h("p", { class: "faint" });
+  const select = h(
+    "select",
+    { name: "sensor", change: () => chosen() },
+    sensors.map((one) => h("option", { value: one.sensor }, label(one.sensor))),
+  );
+  const chosen = () => {
+    const { read = null, expected = null } = sensors.find((one) => one.sensor === select.value) ?? {};
+    hint.textContent = `The sensor reads ${number(read)}, the others predict ${number(expected)}.`;
+    if (read !== null && expected !== null) noise.value = Math.abs((read - expected) / SHARE).toPrecision(1);
+  };
+  chosen();
+  ask({
+    title: "Enter a reading by hand",
+    body: [
+      h("label", {}, "Sensor", select),
+      hint,
+      h("label", {}, "Reading", h("input", { name: "value", type: "number", step: "any", required: true })),
+      h("label", {}, "Standard deviation of its error", noise),
+      h("p", { class: "faint" }, "A sensor that reads otherwise by more than three of these is wrong, else it is sound."),
+    ],
+    submit: "Compare",
+    done: async (data) => {
+      const [value, error] = [Number(data.get("value")), Number(data.get("noise"))];
+      const check = { sensor: String(data.get("sensor")), value, noise: error };
+      await context.api.post(plantPath(plant, "incidents", alarm.number ?? 0, "checks"), check);
+      context.say(`The reading of ${check.sensor} is kept, and the others are judged anew.`);
+      changed();
     },
   });
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** One alarm: since when, which sensors and when, why, what was like it before, what people did. */
 
+import { enterCheck } from "./actions.js";
 import { plantPath } from "./api.js";
 import { Courses } from "./courses.js";
 import { h } from "./dom.js";
@@ -69,6 +70,8 @@ class Page {
       context.say("The comment is kept.");
       changed();
     };
+    const enter = () => this.incident && enterCheck(context, plant, this.incident, changed);
+    const check = h("p", { class: "buttons" }, h("button", { type: "button", click: enter }, "Enter a reading by hand"));
     this.element = h(
       "div",
       {},
@@ -85,7 +88,7 @@ class Page {
         h(
           "div",
           {},
-          section("Why", [this.why]),
+          section("Why", [this.why, context.may("operate") && check]),
           section("Similar incidents", [this.similar.element]),
           section("Comments and actions", [this.people, context.may("operate") && commentForm(comment)]),
         ),

@@ -27,6 +27,7 @@
  *
  * @typedef {object} CheckedDocument
  * @property {string} sensor
+ * @property {string | null} time
  * @property {number | null} value
  * @property {number | null} read
  * @property {boolean} wrong

@@ -196,6 +196,11 @@ class Runtime:
         await self._do(work, None, group=False)
         self.hub.publish([("comment", plant, {"plant": plant, "number": number, "who": who, "text": text})])
 
+    async def keep_check(self, plant: str, document: dict[str, Any], who: str) -> None:
+        """Keep a reading by hand, as `past.check_document` gives it."""
+        await self._do(lambda connection: record(connection, who, "check", plant, document), None, group=False)
+        self.hub.publish([("comment", plant, {"plant": plant, "who": who, "text": document["order"]} | document)])
+
     async def add_model(self, content: bytes, name: str, who: str) -> tuple[str, int]:
         """Keep a model, which is checked as an untrusted file; return its digest and how many sensors it has."""
         digest = hashlib.sha256(content).hexdigest()

@@ -22,7 +22,7 @@ from eccaht.base.presentation.text import listed
 from eccaht.plants import Answer, Model, Windows, investigate_incident, parse_model
 from eccaht.plants.incident.describe import SHOWN_BEFORE, Predictions
 from eccaht.plants.show.document import incident_document as incident_document_of
-from eccaht.plants.show.words import confidence, reasons
+from eccaht.plants.show.words import checks, confidence, reasons
 from eccaht.plants.tuning import TUNING
 from eccaht.service.runtime.views import PlantView, action_document, finite, moment, severity, stamp
 from eccaht.service.store import history
@@ -308,6 +308,7 @@ def _why(connection: sa.Connection, view: PlantView, alarm: dict[str, Any], at: 
         named = listed(answer.named) or "nothing"
         lines.append(f"With hindsight {named} would be named; the alarm named {listed(alarm['named'])}.")
     lines += [confidence(answer)] if answer.confidence is not None else []  # else the alarm's own stands alone
+    lines += checks(answer)
     lines += [*(f"Caution: {text}" for text in answer.cautions)]
     return {"why": lines, "answer": incident_document_of(answer.largest) if answer.incidents else None}
 
@@ -332,7 +333,27 @@ def _answer(
         raise LookupError("The windows of this incident are no longer kept")
     starts = past.starts.astype("datetime64[us]")
     windows = Windows(starts, past.values, model.names, model.seconds, clock=model.clock)
-    return investigate_incident(model, windows, first, locate=False), model, name
+    answer = investigate_incident(model, windows, first, locate=False)
+    for made in history.checks_of(connection, view.name, int(alarm["number"])):
+        answer = _with_check(answer, **made)
+    return answer, model, name
+
+
+def _with_check(answer: Answer, sensor: str, value: float, noise: float, time: str, **_: Any) -> Answer:
+    """The answer with a reading by hand; a window that is no part of the incident any more is not compared."""
+    during = answer.largest.lasts(answer.clock.parse(time))
+    return answer.with_check(sensor, value, noise=noise, time=time) if during else answer
+
+
+def check_document(
+    connection: sa.Connection, view: PlantView, number: int, sensor: str, value: float, noise: float
+) -> dict[str, Any]:
+    """A reading by hand, compared with the last window of an incident, as it is kept."""
+    alarm, at = alarm_of(connection, view.name, number)
+    answer, _, _ = _answer(connection, view, alarm, at, _end(*history.course(connection, view.name, number)))
+    made = answer.with_check(sensor, value, noise=noise).largest.checked[-1]
+    reading = {"sensor": sensor, "value": value, "noise": noise, "time": stamp(view.model.clock, made.time)}
+    return {"number": number, "order": f"read {sensor} by hand: {value:g}", **reading}
 
 
 def _similar(connection: sa.Connection, plant: str, alarm: dict[str, Any]) -> Iterator[dict[str, Any]]:

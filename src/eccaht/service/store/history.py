@@ -213,6 +213,13 @@ def actions(connection: sa.Connection, plant: str | None, before: int | None, li
     return _newest(connection, found, audit, before, limit)
 
 
+def checks_of(connection: sa.Connection, plant: str, number: int) -> Documents:
+    """The sensors of an incident that were read by hand, in the order in which they were."""
+    mine = (audit.c.plant == plant) & (audit.c.action == "check")
+    found = connection.execute(sa.select(audit.c.document).where(mine).order_by(audit.c.id)).scalars()
+    return [document for document in found if document["number"] == number]
+
+
 def alerts(connection: sa.Connection, before: int | None, limit: int) -> tuple[Documents, bool]:
     """The messages of the outbox, the newest first."""
     return _newest(connection, sa.select(outbox), outbox, before, limit)
