@@ -337,12 +337,10 @@ def drops(given: Given) -> Verdict:
     Against toeplitz noise and the same anomalous sets it needs more measurements until it is right for good, the
     interval of the difference above 0.
     """
-    before, lost = given["fig3b"].times("ecc-aht", for_good=True)
-    parts = []
-    for id, family in LOW_RANK.items():
-        name, (after, cut_off) = f"measurements more on {family}", given[id].times("ecc-aht", for_good=True)
-        runs, note = min(len(before), len(after)), lost_runs({"toeplitz": lost, family: cut_off})
-        parts.append(judged(after[:runs] - before[:runs], given[id], name, f"on {family}", note=note))
+    parts = [
+        _saved(given[id], given["fig3b"], "more than on toeplitz", family, names=(family, "toeplitz"))
+        for id, family in LOW_RANK.items()
+    ]
     return conclude(parts, "fig3b", *LOW_RANK)
 
 
@@ -412,12 +410,8 @@ def regularization(given: Given) -> Verdict:
         for k, setting in enumerate(given[id].experiment.settings):
             if not setting.options.get("regularize"):
                 continue
-            before, lost = given[plain[setting.family]].times("ecc-aht", for_good=True)
-            after, still = given[id].times("ecc-aht", k, for_good=True)
-            runs = min(len(before), len(after))
-            note = lost_runs({"plain": lost, "regularized": still}, "plain")
-            name = f"measurements saved on {setting.family}"
-            part = judged(before[:runs] - after[:runs], given[id], name, f"on {setting.family}", note=note)
+            names = "plain", "regularized"
+            part = _saved(given[plain[setting.family]], given[id], "saved", setting.family, names, k)
             (low if setting.family in LOW_RANK.values() else high).append(part)
     helped, helped_too = ([part.when for part in parts if part.answer == "yes"] for parts in (low, high))
     verdict = conclude([*low, *high], *LOW_RANK, *HIGH_RANK, *REGULARIZED)
@@ -439,17 +433,10 @@ def weaker_correlation(given: Given) -> Verdict:
 
     Measurements saved until right for good against the same anomalous sets at 0.8, the interval above 0.
     """
-    parts = []
-    for (strong, family), weak in zip(LOW_RANK.items(), ("fig19", "fig21", "fig20"), strict=True):
-        before, lost = given[strong].times("ecc-aht", for_good=True)
-        after, still = given[weak].times("ecc-aht", for_good=True)
-        runs = min(len(before), len(after))
-        note = lost_runs({"rho 0.8": lost, "rho 0.5": still}, "rho 0.8")
-        parts.append(
-            judged(
-                before[:runs] - after[:runs], given[weak], f"measurements saved on {family}", f"on {family}", note=note
-            )
-        )
+    pairs = zip(LOW_RANK.items(), ("fig19", "fig21", "fig20"), strict=True)
+    parts = [
+        _saved(given[strong], given[weak], "saved", family, ("rho 0.8", "rho 0.5")) for (strong, family), weak in pairs
+    ]
     return conclude(parts, *LOW_RANK, *WEAKER)
 
 
@@ -501,6 +488,17 @@ def _against_fastest(results: Results, family: str, *, for_good: bool = False) -
     rival = min(rivals, key=lambda name: results.times(name, for_good=for_good)[0].mean())
     part = lead(results, rival, for_good=for_good)
     return replace(part, name=f"{part.name} on {family}", when=f"on {family}")
+
+
+def _saved(
+    before: Results, after: Results, verb: str, family: str, names: tuple[str, str], setting: int = 0
+) -> Measure:
+    """Measurements until right for good that ECC-AHT saves from one experiment to another with the same sets."""
+    early, lost = before.times("ecc-aht", for_good=True)
+    late, still = after.times("ecc-aht", setting, for_good=True)
+    runs = min(len(early), len(late))
+    note = lost_runs(dict(zip(names, (lost, still), strict=True)), names[0])
+    return judged(early[:runs] - late[:runs], after, f"measurements {verb} on {family}", f"on {family}", note=note)
 
 
 def _sweep(results: Results, policy: str) -> tuple[Array, Array, NDArray[np.bool_]]:

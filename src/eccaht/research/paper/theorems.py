@@ -45,15 +45,15 @@ def speed_limit(_: Given) -> Verdict:
     """No search needs fewer than log(1/alpha)/Gamma* readings.
 
     A counterexample: 4 streams of shift 1, the first 2 anomalous and correlated by 0.9. Gamma* of equation 5, the best
-    rate of one measurement (all signs enumerated), is compared with the rate of a mix of measurements, which a search
-    that knows the set attains; a factor above 1 speaks against the claim.
+    rate of one measurement (all signs enumerated), is compared with the rate of a mix of measurements, which the
+    two-stage search of the revision attains as alpha falls; a factor above 1 speaks against the claim.
     """
     single = _example()[0]
     mix = gamma_star(_PROBLEM, [0, 1], mix=True).lower
     return conclude([exact(mix / single, "times Gamma* is the rate of a mix of measurements", mix <= single)])
 
 
-@_claim("oracle", "Appendix F, Proposition F.10")
+@_claim("oracle", "Section 3.3; Appendix F, Proposition F.10")
 def oracle(_: Given) -> Verdict:
     """Gamma* is the best worst case over exchanges of single streams.
 
@@ -105,8 +105,8 @@ def asymptotics(given: Given) -> Verdict:
     """The mean stopping time is log(1/alpha)/Gamma* but for terms of lower order.
 
     Searches of ECC-AHT with the gap rule: measurements from alpha = 1e-20 to 1e-80 for each nat of log(1/alpha), times
-    Gamma* of the true set, the rate of the best single measurement (docs/explanation/limits.md); the interval within 10
-    % of 1 in each setting. A slope above 1 is more than any C1 log log(1/alpha) + C2 of Theorem 4.2 makes up for.
+    Gamma* of the true set, the rate of the best single measurement (docs/explanation/limits.md); the interval within a
+    tenth of 1 in each setting. A slope above 1 is more than any C1 log log(1/alpha) + C2 of Theorem 4.2 makes up for.
     """
     parts = (replace(part, answer=at_the_limit(part)) for part in _slopes(given["asymptotics"]))
     return conclude(parts, "asymptotics")
