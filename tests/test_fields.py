@@ -74,7 +74,7 @@ def test_watches_of_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "watch"
     watch.save(path)
     assert same(state_of(Watch.load(path)), state_of(watch))
-    sound = read_archive(path, "watch", 6, dict)
+    sound = read_archive(path, "watch", 7, dict)
     for what, state in damages(watch, sound["state"], {"K": 8, "n": 2}):
         assert not taken(Watch.load, path, 6, sound | {"state": state}), what
 

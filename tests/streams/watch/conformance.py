@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,7 +33,10 @@ def check_watch(
     usual = Problem(
         families.toeplitz(12, rho=0.6), shift=UnknownShift(3.0), n_anomalies=(1, 3), mean=1.5, measurements=AtMost(1)
     )
-    return run_all(_CHECKS, skip, build, usual if problem is None else problem)
+    given = usual if problem is None else problem
+    fresh = build(given)
+    _ = fresh.evidence  # works out the threshold, once
+    return run_all(_CHECKS, skip, lambda _: copy.deepcopy(fresh), given)
 
 
 def _vectors(problem: Problem, count: int, seed: int = 0) -> Array:

@@ -38,6 +38,13 @@ def test_the_onset_is_that_of_the_largest_likelihood() -> None:
     assert onset_of(some, members, sizes).best == 8 - int(np.argmax(logs))
 
 
+def test_the_onset_is_the_last_one_where_none_of_its_streams_was_read() -> None:
+    readings = Readings(PROBLEM)
+    for k, y in ((0, 0.0), (1, 0.0), (2, 0.5), (1, 3.0)):
+        readings.take(np.eye(1, SIZE, k), np.array([y]))
+    assert onset_of(readings.last(4), np.array([1]), np.array([1.0])).best == 0
+
+
 def test_the_set_is_that_of_the_readings_since() -> None:
     suspects, some = Suspects(PROBLEM), steps(12)[4:]
     suspects.take(some[:3])

@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import ndtr
 
 from eccaht.base.arrays import Array
 from eccaht.base.codec import Field
@@ -45,7 +44,7 @@ class Evidence:
         sizes = _SIZES if problem.unknown_shift else np.zeros(1)
         self.shifts = problem.shift + problem.shift_spread * sizes[:, None]  # (J, K)
         counts = sorted({min(count, most) for count in _GUESSED}) if most > 1 else []
-        self._odds = [count / K for count in counts]
+        self.odds = [count / K for count in counts]
         self._prior = -math.log(self.shifts.size)
         freedom = problem.degrees_of_freedom
         self._noises = [Noise(None)] if freedom is None else [Noise(freedom), Noise(freedom, apart=True)]
@@ -56,9 +55,9 @@ class Evidence:
     def log(self) -> float:
         """The logarithm of the sum; the smallest where it must hold for several kinds of noise."""
         one = np.logaddexp.reduce(self._one.reshape(len(self._one), -1), axis=1)
-        if not self._odds:
+        if not self.odds:
             return float(one.min())
-        some = np.logaddexp.reduce(self._some, axis=1) - math.log(len(self._odds))
+        some = np.logaddexp.reduce(self._some, axis=1) - math.log(len(self.odds))
         return float((np.logaddexp(one, some) - math.log(2.0)).min())
 
     def expected(self, odds: float) -> tuple[Array, Array, Array]:
@@ -82,7 +81,7 @@ class Evidence:
 
     def update(self, W: Array, w: Array, information: Array) -> None:
         """Take readings w, (q,), of W, (q, K); information: the squares of W added up by stream."""
-        guesses = [self.expected(odds)[1:] for odds in self._odds]
+        guesses = [self.expected(odds)[1:] for odds in self.odds]
         for n, noise in enumerate(self._noises):
             self._one[n] = np.logaddexp(self._one[n], self._prior) + noise.single(w, W, information, self.shifts)
             ratios = [noise.several(w, W, mean, variance) for mean, variance in guesses]
@@ -122,16 +121,3 @@ class Noise:
         spread = self._degrees - 2.0  # the noise has variance 1
         ratio = np.log1p(before / spread) - np.log1p(np.maximum(after, 0.0) / spread)
         return np.asarray(0.5 * (self._degrees + count) * ratio)
-
-
-def overshoot(steps: Array) -> Array:
-    """The mean of exp(-excess) of a Gaussian walk over a high threshold, for steps of so many standard deviations.
-
-    Siegmund, Sequential Analysis (1985), equation 8.48, in its usual approximation.
-
-    >>> overshoot(np.array([0.1, 1.0])).round(2)
-    array([0.94, 0.55])
-    """
-    half = 0.5 * np.maximum(steps, 1e-6)
-    density = np.exp(-0.5 * half**2) / math.sqrt(2.0 * math.pi)
-    return np.asarray((ndtr(half) - 0.5) / half / (half * ndtr(half) + density))

@@ -108,7 +108,7 @@ def onset_of(steps: Sequence[Step], members: Index, sizes: Array) -> Onset:
     logs = np.cumsum(ratios[::-1])[::-1]
     chances = np.exp(logs - logs.max())
     reached = np.cumsum(chances) / chances.sum()
-    best = int(logs.argmax())
+    best = len(logs) - 1 - int(logs[::-1].argmax())  # the last one of those between which nothing was read of them
     first, last = np.searchsorted(reached, [0.5 - 0.5 * COVERED, 0.5 + 0.5 * COVERED]).tolist()
     back = len(steps) - 1
     return Onset(back - best, back - min(first, best), back - max(min(last, back), best))

@@ -5,8 +5,8 @@ A file keeps the last readings as they came, and works out the rest again.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -22,15 +22,14 @@ from eccaht.streams.problem import Problem
 from eccaht.streams.watch.alarm import CAUTION, SUSPICIOUS, Alarm, State, bounded_evidence, number_of
 from eccaht.streams.watch.assumption import Assumption
 from eccaht.streams.watch.choice import Choice
-from eccaht.streams.watch.evidence import Evidence, overshoot
+from eccaht.streams.watch.evidence import Evidence
 from eccaht.streams.watch.readings import LONGEST, Readings
 from eccaht.streams.watch.suspects import Suspects, onset_of
+from eccaht.streams.watch.threshold import threshold_of
 
-_KIND, _VERSION = "watch", 6
+_KIND, _VERSION = "watch", 7
 _PATIENCE = 4  # times as long as reading all streams in turn takes, after which a stream is read whatever is suspected
 _SEEN = 0.1  # of the information in reading a stream alone: it has been visited
-_LITTLE = 1e-6  # variance of a stream that is not suspected
-_FOCUSED = 64  # streams for which the size of a step is worked out
 
 
 class Watch:
@@ -58,6 +57,7 @@ class Watch:
         Field("time", (), int),
         Field("_unread", ("K",), int),
         Field("_fresh", (), int),
+        Field("_threshold", low=0.0),
         Part("_evidence"),
         Part("_readings"),
         Part("_assumption", optional=True),
@@ -84,7 +84,10 @@ class Watch:
         known = problem.degrees_of_freedom is None and problem.estimated_from is None
         self._assumption = Assumption() if known else None
         self._begin()
-        self._threshold = math.log(every * self._overshoot())
+
+    @cached_property
+    def _threshold(self) -> float:
+        return threshold_of(self.problem, self._choice, self.false_alarm_every)
 
     def _begin(self) -> None:
         self._fresh = self.time  # the first step since the last start
@@ -114,19 +117,6 @@ class Watch:
     def _variance(self) -> Array:
         """Of the shifts, (K,), by what is known of them."""
         return self._evidence.suspicion() if self._suspects is None else self._suspects.variance()
-
-    def _overshoot(self) -> float:
-        """The mean of exp(-excess) over the threshold, from steps whose readings are all about one stream."""
-        problem = self.problem
-        if problem.degrees_of_freedom is not None or problem.estimated_from is not None:
-            return 1.0
-        streams = np.unique(np.linspace(0, problem.size - 1, _FOCUSED).astype(int)).tolist()
-        if self._choice is None:
-            information = self._readings.whole(np.ones(problem.size, dtype=bool)).information[streams]
-        else:
-            alone = {k: self._choice(_LITTLE + np.eye(1, problem.size, k)[0], k) for k in streams}
-            information = np.array([self._readings.whitened(C).information[k] for k, C in alone.items()])
-        return float(overshoot(np.abs(self._evidence.shifts[:, streams]) * np.sqrt(information)).mean())
 
     def tell(self, C: Any, y: ArrayLike) -> Alarm | None:
         """Take the readings y (q,) of the measurements C (q, K) of this step; return an alarm that they raise.
@@ -177,7 +167,7 @@ class Watch:
         chance, mean, _ = self._evidence.expected(1.0 / self.problem.size)
         members = np.flatnonzero(chance >= min(0.5, float(chance.max())))
         onset = onset_of(steps, members, mean[members] / chance[members])
-        since = steps[len(steps) - 1 - onset.best :]
+        since = steps[len(steps) - 1 - onset.last :]  # earlier ones may be quiet, and would speak against members
         self._suspects = Suspects(self.problem)
         self._suspects.take(since)
         if self._assumption is not None:
