@@ -288,15 +288,12 @@ class _FileTail:
         try:
             there = os.stat(self._path)
         except FileNotFoundError:
-            self._miss()
+            if not self._lost:
+                self._note(f"{self._path} is gone: waiting for it to come back")
+            self._lost = True
             return False
         here = os.fstat(self._file.fileno())
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
-
-    def _miss(self) -> None:
-        if not self._lost:
-            self._note(f"{self._path} is gone: waiting for it to come back")
-        self._lost = True
 
     def _reopen(self) -> None:
         self._note(f"{self._path} was replaced or cut back: following it from its beginning")

@@ -66,7 +66,8 @@ class RowWatch:
         rows = Rows(np.array([moment]), self._intake.columns, values[None, :])
         released = self._intake.add(rows, latest_believed(self.model.clock))
         events = self._take(released) or (self._lost(moment) if released.late else [])
-        if self.session.watch.plan is not None and self._is_whole():  # what to ask next depends on this window
+        whole = not self._intake.held and len(self._intake.waiting.times) >= self.model.usual_rows
+        if self.session.watch.plan is not None and whole:  # what to ask next depends on this window
             events += self._take(self._intake.finish())
         return events
 
@@ -101,11 +102,6 @@ class RowWatch:
         events = self.session.report(*hearing.news, time, self.model.clock)
         self.session.settle()
         return events
-
-    def _is_whole(self) -> bool:
-        """Whether as many rows wait as a window usually has, at times that are believed."""
-        intake = self._intake
-        return not intake.held and len(intake.waiting.times) >= self.model.usual_rows
 
     def _time(self, time: Any) -> np.datetime64:
         clock = self.model.clock

@@ -22,7 +22,7 @@ from eccaht.research.experiments.localisation import policy_of
 from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
 
 TOGETHER = 6  # policies that one panel can show: more bands than that hide each other
-_MARKS = 7  # on each curve, about
+_MARKS = 7  # on each curve, about; those of different policies are at different places
 
 _HIGHEST = 12.0  # inches
 _GREY = "#555555"
@@ -40,7 +40,8 @@ def draw_curves(
     for place, (name, curves) in enumerate(f1.items()):
         label = labels.get(name, shown_name(name))
         line = _draw_policy(ax, drawn[name], label, curves, seed=seed, opacity=opacity)
-        _mark(line, drawn[name], place / len(f1))
+        apart = max(1, len(np.asarray(line.get_xdata())) // _MARKS)
+        line.set(**drawn[name].mark(3.8), markevery=(int(place / len(f1) * apart), apart), markeredgewidth=0.0)
     ylabel = "mean F1, with 95 % intervals" if runs > 1 else "F1 of one run"
     ax.set(xlabel="measurements", ylabel=ylabel)
     _scale_axes(ax, horizon)
@@ -66,12 +67,6 @@ def _draw_policy(ax: Axes, look: PolicyLook, label: str, f1: Array, *, seed: int
         low, high = bca_interval(curves, rng=rng_for(seed, "bootstrap"))
         ax.fill_between(steps, low, high, color=look.colour, alpha=opacity, linewidth=0, zorder=1)
     return line
-
-
-def _mark(line: Line2D, look: PolicyLook, place: float) -> None:
-    """A few markers on a curve; place: between two of them, 0 to 1, so that those of other policies are elsewhere."""
-    apart = max(1, len(np.asarray(line.get_xdata())) // _MARKS)
-    line.set(**look.mark(3.8), markevery=(int(place * apart), apart), markeredgewidth=0.0)
 
 
 def draw_comparison(records: Records) -> Figure:

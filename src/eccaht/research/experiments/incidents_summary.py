@@ -209,7 +209,8 @@ def as_entry(summary: Summary) -> dict[str, Any]:
     """For JSON: plain means; summary.csv has their intervals too."""
     single = [str(number) for number in NUMBERS]
     alarms, wrong = summary.of("quiet", "alarms"), summary.of(CHANGED, "sure_and_wrong")
-    ours, sure = (_ours(found) for found in (alarms, wrong))
+    none = _share("", OURS, "", ())
+    ours, sure = (next((each for each in found if each.method == OURS), none) for found in (alarms, wrong))
     return {
         "labelled": _nested(summary.of("labelled"), "measure"),
         **{tier: _nested(summary.of(tier, "precision_at_n"), "sensors", single) for tier in CHANGED_TIERS},
@@ -218,10 +219,6 @@ def as_entry(summary: Summary) -> dict[str, Any]:
         "entities": summary.entities,
         "incidents": summary.incidents,
     }
-
-
-def _ours(shares: Iterable[Number]) -> Number:
-    return next((each for each in shares if each.method == OURS), _share("", OURS, "", ()))
 
 
 def _nested(numbers: Iterable[Number], key: str, only: Sequence[str] | None = None) -> dict[str, dict[str, float]]:

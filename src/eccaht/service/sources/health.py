@@ -83,11 +83,9 @@ class Health:
 
     def now(self) -> SourceState:
         """What is reported."""
-        left_out = [f"{n} {kind}{self._last_of(kind)}" for kind, n in self.counts.items()]
+        last = {kind: f" (the last: {note})" for kind, note in self._notes.items()}
+        left_out = [f"{n} {kind}{last.get(kind, '')}" for kind, n in self.counts.items()]
         return SourceState(self.state, self._since, "; ".join([self.detail, *left_out]), self.rows, self.last)
-
-    def _last_of(self, kind: str) -> str:
-        return f" (the last: {self._notes[kind]})" if kind in self._notes else ""
 
     def _become(self, state: State, detail: str) -> None:
         if (state, detail) == (self.state, self.detail):
