@@ -46,7 +46,7 @@ def main() -> None:
     service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert service.stdout is not None
-        base = service.stdout.readline().split()[2]
+        base = service.stdout.readline().strip()
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--headless=new"])
             page, number = browser.new_page(), alarm_of(base)

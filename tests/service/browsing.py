@@ -85,8 +85,8 @@ class Service:
     def _connect(self) -> None:
         assert self._program.stdout is not None
         line = self._program.stdout.readline()
-        assert "serves" in line, self._log.read_text()
-        self.base = line.split()[2].rstrip("/")
+        assert line.startswith("http"), self._log.read_text()
+        self.base = line.strip().rstrip("/")
         self._client = httpx.Client(base_url=self.base, headers=self._admin, timeout=60.0)
 
     def stop(self) -> None:

@@ -57,8 +57,8 @@ def program(folder: Path, settings: str = "", limits: dict[int, int] | None = No
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            assert "serves" in line, log.read_text()
-            base = line.split()[2].rstrip("/")
+            assert line.startswith("http"), log.read_text()
+            base = line.strip().rstrip("/")
             yield Program(base, int(base.rpartition(":")[2]), process.pid, headers, log, url)
         finally:
             process.terminate()

@@ -24,7 +24,7 @@ def test_faults_are_found_with_the_right_sensors_and_nothing_else_is(tmp_path: P
     faults = list(islice(demo.faults(0), _FAULTS))
     assert faults[0].first < 60
     assert {fault.kind for fault in faults} == {"step", "drift", "stuck"}
-    rows = np.array(list(islice(demo.readings(0), demo.PAST + faults[-1].last)))
+    rows = np.array([row for row, _ in islice(demo.readings(0), demo.PAST + faults[-1].last)])
     start = np.datetime64("2026-05-01T08:00", "us")
     times = start + (np.arange(len(rows)) - demo.PAST) * np.timedelta64(1, "s")
 
@@ -60,3 +60,13 @@ def test_faults_are_found_with_the_right_sensors_and_nothing_else_is(tmp_path: P
     alarms = [row.document for row in events if row.kind == "alarm" and "stuck" not in row.document["kinds"]]
     known = [alarm["confidence"] for alarm in alarms if alarm["confidence"] is not None]  # the model was drilled
     assert len(known) >= len(alarms) - 1
+
+
+def test_the_truth_is_told_beside_the_answer() -> None:
+    fault = next(demo.faults(0))
+    told = [truth for _, truth in islice(demo.readings(0), demo.PAST + fault.last)][demo.PAST :]
+    names = [demo.NAMES[k].split(" [")[0] for k in fault.sensors]
+    for second, truth in enumerate(told):
+        assert all(name in truth for name in names)
+        assert ("no sensor is wrong" in truth) == (second < fault.first)
+    assert f"{fault.last - 1 - fault.first} s" in told[-1]

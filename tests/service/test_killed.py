@@ -46,7 +46,7 @@ class Program:
             [*self._command, "--port", "0"], stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
         assert self._process.stdout is not None
-        self.base = self._process.stdout.readline().split()[2].rstrip("/")
+        self.base = self._process.stdout.readline().strip().rstrip("/")
 
     def end(self, how: int) -> int:
         assert self._process is not None

@@ -262,8 +262,8 @@ def real(store: Store, name: str | None) -> Iterator[Real]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert "serves" in line
-        yield Real(process, line.split()[2].rstrip("/"))
+        assert line.startswith("http")
+        yield Real(process, line.strip().rstrip("/"))
     finally:
         process.send_signal(signal.SIGCONT)
         process.terminate()

@@ -520,3 +520,20 @@ def test_a_plant_without_a_window_is_not_called_normal(service: Service, pages: 
     expect(row.locator(".evidence-cell .figure")).not_to_have_text("–")
     expect(other.get_by_role("heading", level=1)).to_contain_text("normal")
     expect(sensor_row(other, "TT-101").locator('[data-kind="normal"]')).to_have_text("normal")
+
+
+def test_on_a_phone_cards_are_sorted_by_a_menu(service: Service, pages: Pages, operator: str) -> None:
+    for name in ("menu-a", "menu-b"):
+        service.plant(name)
+    page = pages.open(operator, "#/")
+    usual = page.viewport_size
+    assert usual is not None
+    page.set_viewport_size({"width": 390, "height": 800})
+    menu = page.get_by_label("Sort Plants")
+    expect(menu).to_be_visible()
+    for label, falling in (("Plant ↑", False), ("Plant ↓", True)):
+        menu.select_option(label=label)
+        names = page.locator("tbody tr td:nth-child(2)").all_inner_texts()
+        assert names == sorted(names, reverse=falling)
+    page.set_viewport_size(usual)
+    expect(menu).to_be_hidden()

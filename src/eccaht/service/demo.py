@@ -13,6 +13,7 @@ import numpy as np
 
 from eccaht.base.arrays import Array
 from eccaht.base.codec import state_of
+from eccaht.base.presentation.text import listed
 from eccaht.base.randomness import rng_for
 from eccaht.plants import Arrays, Model, calibrate, drill_history, false_alarm_every
 from eccaht.plants.example import DEVIATION, SHARED, TAGS, USUAL, disturbed
@@ -44,6 +45,14 @@ class _DemoFault:
     size: float
     first: int
     last: int
+
+    def told(self, second: int) -> str:
+        """What is broken now, for people who compare it with the answer."""
+        names = listed([TAGS[k] for k in self.sensors])
+        if second < self.first:
+            return f"no sensor is wrong; {names} next, in {self.first - second} s"
+        verb = "has" if len(self.sensors) == 1 else "have"
+        return f"{names} {verb} been wrong for {second - self.first} s ({self.kind})"
 
     def apply(self, readings: Array, second: int) -> None:
         if not self.first <= second < self.last:
@@ -94,8 +103,8 @@ def write_drills() -> None:
     DRILLS.write_text(json.dumps(state_of(counted), indent=1) + "\n", encoding="utf-8")
 
 
-def readings(seed: int) -> Iterator[Array]:
-    """The readings of one second after the other, in raw units, from `PAST` seconds before the start on."""
+def readings(seed: int) -> Iterator[tuple[Array, str]]:
+    """The readings of each second, in raw units, and what is broken then, from `PAST` seconds before the start on."""
     block, coming = 0, faults(seed)
     fault, second = next(coming), -PAST
     while True:
@@ -104,7 +113,7 @@ def readings(seed: int) -> Iterator[Array]:
             if second >= fault.last:
                 fault = next(coming)
             fault.apply(row, second)
-            yield USUAL + DEVIATION * row
+            yield USUAL + DEVIATION * row, fault.told(second)
             second += 1
         block += 1
 
@@ -117,15 +126,15 @@ async def run(engine: Runtime, seed: int = 0) -> None:
         digest, _ = await engine.add_model(model.to_bytes(), MODEL, "demo")
         await engine.put_plant(PLANT, digest, PlantOptions(false_alarms=FALSE_ALARMS), "demo")
     rows, start = readings(int(time()) if engine.view(PLANT).windows else seed), int(time())
-    past = [next(rows) for _ in range(PAST)]
+    past = [next(rows)[0] for _ in range(PAST)]
     for k in range(0, PAST, 100):
         await _submit(engine, start - PAST + k, past[k : k + 100])
     count, second = 0, start
-    for row in rows:
+    for row, truth in rows:
         await asyncio.sleep(max(second - time(), 0.0))
         await _submit(engine, second, [row])
         count, second = count + 1, second + 1
-        state = SourceState("running", begun, "a simulated plant", PAST + count, datetime.now(UTC))
+        state = SourceState("running", begun, truth, PAST + count, datetime.now(UTC))
         engine.source_state(PLANT, SOURCE, state)
 
 

@@ -71,7 +71,7 @@ def run(settings: Settings) -> int:
         if store.is_sqlite:
             busy = f"another service uses {store.shown}: end it, or let several share PostgreSQL"
             stack.enter_context(exclusive(Path(f"{store.url.database}.lock"), busy))
-        print(f"eccaht serves http://{host}:{port}/ (Ctrl-C ends it)", flush=True)
+        print(f"http://{host}:{port}/\neccaht serves there until Ctrl-C ends it", flush=True)
         server.run(sockets=[listening])
     return 0 if server.started else 1
 

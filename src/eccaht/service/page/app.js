@@ -155,7 +155,7 @@ function showBanner() {
 }
 
 /**
- * A line in the corner that goes by itself.
+ * A line below the head, which moves the page down and covers nothing; it goes by itself.
  * @param {string} text
  * @param {"note" | "alarm"} kind
  * @param {string} [href]

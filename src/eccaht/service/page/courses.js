@@ -60,6 +60,7 @@ export class Courses {
     this.chips = h("span", { class: "chips" });
     this.waiting = h("p", { class: "nothing", hidden: true }, "Drawn once the first window is complete.");
     this.problem = h("p", { class: "problem", role: "status", hidden: true });
+    this.legend = h("p", { class: "legend" });
     this.element = h(
       "div",
       {},
@@ -67,7 +68,7 @@ export class Courses {
       this.problem,
       this.waiting,
       this.chart.element,
-      legend(),
+      this.legend,
     );
     this.redraw = throttled(() => this.#draw(), REDRAW);
     this.reload = throttled(
@@ -168,6 +169,7 @@ export class Courses {
     const toNow = !this.zoomed && this.live(); // windows may be stored that this page has not heard of
     const query = { start: wall(range[0]), stop: toNow ? null : wall(range[1]), points: POINTS };
     const lines = this.lines();
+    fill(this.legend, legend(lines.length > 0));
     try {
       const [evidence, series] = await Promise.all([
         api.get(plantPath(this.plant, "evidence"), query),
@@ -280,17 +282,18 @@ function extend(evidence, more) {
   return true;
 }
 
-/** What the shapes of the chart mean. */
-function legend() {
+/**
+ * What the shapes of the chart mean.
+ * @param {boolean} sensors whether any is drawn
+ */
+function legend(sensors) {
   const item = (/** @type {string} */ name, /** @type {string} */ text) =>
     h("span", {}, h("span", { class: `key ${name}`, "aria-hidden": "true" }), text);
-  return h(
-    "p",
-    { class: "legend" },
+  const readings = [
     item("key-read", "reading"),
     item("key-band", "predicted by the other sensors"),
     item("key-outside", "outside of it three times in a row"),
-    item("key-threshold", "alarm at 0"),
-    item("key-suspicious", "suspicious at \u22122.3"),
-  );
+  ];
+  const levels = [item("key-threshold", "alarm at 0"), item("key-suspicious", "suspicious at \u22122.3")];
+  return sensors ? [...readings, ...levels] : levels;
 }

@@ -69,13 +69,14 @@ export function plantHead(context, plant) {
     ["Sensors", String(plant.sensors.length)],
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
-    ["False-alarm rate", plant.false_alarm_rate],
+    ["False-alarm rate", h("span", { title: plant.false_alarm_rate }, plant.false_alarm_rate.split(" (")[0])],
     ["Watched by", plant.watched_by ?? "no service"],
   ];
   return [
     h("h1", {}, plant.name, " ", plantMark({ ...plant, severity: null })),
     plant.no_data && h("div", { class: "box alarm-box" }, mark("no-data", "Not watched:"), h("p", {}, plant.no_data)),
     calledNormal(context, plant),
+    plant.sources.simulation && h("p", { class: "box" }, `In truth: ${plant.sources.simulation.detail}`),
     h(
       "dl",
       { class: "facts" },

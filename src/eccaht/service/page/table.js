@@ -38,6 +38,7 @@ export class Table {
     /** @type {Map<string, {element: HTMLTableRowElement, cells: HTMLTableCellElement[], shown: string[]}>} */
     this.made = new Map();
     this.heads = columns.map((column, k) => this.#head(column, k));
+    this.menu = this.#menu(caption);
     this.body = h("tbody", { role: "rowgroup" });
     this.table = h(
       "table",
@@ -48,7 +49,7 @@ export class Table {
     );
     this.nothing = h("div", { class: "nothing", hidden: true }, empty);
     this.all = h("button", { type: "button", hidden: true, click: () => this.#showAll() });
-    this.element = h("div", { class: "table" }, this.table, this.nothing, h("p", { class: "all" }, this.all));
+    this.element = h("div", { class: "table" }, this.menu, this.table, this.nothing, h("p", { class: "all" }, this.all));
     this.#say();
     new ResizeObserver(() => this.#fit(true)).observe(this.element);
   }
@@ -137,6 +138,32 @@ export class Table {
       ? h("button", { type: "button", class: "sort", click: () => this.#sort(k) }, column.label)
       : column.label;
     return h("th", { role: "columnheader", scope: "col", class: column.class ?? null }, label);
+  }
+
+  /**
+   * What the heads do, where rows are cards.
+   * @param {string} caption
+   */
+  #menu(caption) {
+    const choices = this.columns.flatMap((column, k) =>
+      column.order ? [false, true].map((falling) => ({ k, falling, text: column.label + (falling ? " ↓" : " ↑") })) : [],
+    );
+    const menu = h(
+      "select",
+      {
+        class: "sort-menu",
+        "aria-label": `Sort ${caption}`,
+        change: () => {
+          const choice = choices[Number(menu.value)];
+          if (menu.value) [this.sorted, this.falling] = [choice.k, choice.falling];
+          this.#say();
+          this.#arrange();
+        },
+      },
+      h("option", { value: "" }, "Sort by…"),
+      choices.map(({ text }, place) => h("option", { value: place }, text)),
+    );
+    return menu;
   }
 
   #showAll() {
