@@ -54,8 +54,8 @@ def test_alarms_of_statistics_are_those_of_the_engine() -> None:
     values = values[:400].copy()
     values[200:260, 2] += 8.0
     budget = budget_of(model, 2)
-    shown = replayed(model.normal, values, missing[:400], budget)
-    plan = counted(budget, [shown])
+    plan = counted(budget, values, missing[:400])
+    shown = replayed([(slice(0, 400), model.normal)], values, missing[:400], plan)
     engine, begun = ActiveEngine(model.normal, 50.0, plan), []
     for t, row in enumerate(values):
         if engine.step(masked(row, engine.ask())[None]).began[0]:

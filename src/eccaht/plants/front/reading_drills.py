@@ -1,7 +1,7 @@
 """The price of reading less: the same faults under a full watch, and under watches with few readings.
 
-Thresholds are counted on other windows than those that are drilled: of two halves of a history, each is judged by the
-fit to the other half and by the level that was counted there.
+Limits are counted on other windows than those that are drilled: of two halves of a history, each is judged by the fit
+to the other half and by the limits that were counted there.
 """
 
 from __future__ import annotations
@@ -181,10 +181,16 @@ def _judges(model: Model, data: Any, names: Sequence[str] | None, times: ArrayLi
 
 def _plans(model: Model, judges: Sequence[Judge], budget: ReadingPlan, every: float) -> tuple[list[ReadingPlan], int]:
     """The plan by which each judge watches, counted on other windows than its own, and the alarms in all of them."""
-    shown = [replayed(judge.normal, judge.values, judge.missing, budget) for judge in judges]
-    others = [counted(budget, [each]) for each in reversed(shown)] if len(judges) > 1 else [planned(model, budget)]
-    alarms = sum(len(alarms_of(each, plan.levels(every)[0])) for each, plan in zip(shown, others, strict=True))
-    return others, alarms
+    if len(judges) > 1:
+        plans = [counted(budget, other.values, other.missing) for other in reversed(judges)]
+    else:
+        plans = [planned(model, budget)]
+    alarms = 0
+    for judge, plan in zip(judges, plans, strict=True):
+        whole = [(slice(0, len(judge.values)), judge.normal)]
+        shown = replayed(whole, judge.values, judge.missing, plan)
+        alarms += len(alarms_of(shown, plan.limits(every)[0]))
+    return plans, alarms
 
 
 def _found_by_all(judges: Sequence[Judge], faults: Sequence[Sequence[DrillPlan]], every: float) -> list[Delay]:

@@ -3,6 +3,7 @@
 What is rare is counted on windows that the fit has not seen.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -34,15 +35,20 @@ def fit_normal(values: Array, follows: NDArray[np.bool_] | None = None) -> Norma
     follows = np.ones(T - 1, dtype=bool) if follows is None else follows
     whole = _bare(*_fitted(values, follows, None), values)
     shown = []
-    for part in np.array_split(np.arange(T), _PARTS):
-        held = slice(int(part[0]), int(part[-1]) + 1)
-        judge = _bare(*_fitted(values, follows, held), values)
+    for held, judge in held_out(values, follows):
         rows = values[held], before_of(values[held], follows[held.start : held.stop - 1])
         moves = np.any((judge.scale == _UNKNOWN) & (np.abs(rows[0] - judge.centre) > _LEAST), axis=1, keepdims=True)
         both = zip(whole.residuals(*rows), judge.residuals(*rows), strict=True)
         shown.append(Residuals(*(np.where(moves, known, unseen) for known, unseen in both)))
     rarity, peaks = counted(shown, whole.unit)
     return replace(whole, rarity=rarity, peaks=peaks, local=fit_local(values))
+
+
+def held_out(values: Array, follows: NDArray[np.bool_]) -> Iterator[tuple[slice, Normal]]:
+    """Each fifth of a history, and normal operation as the others show it, before anything was counted."""
+    for part in np.array_split(np.arange(len(values)), _PARTS):
+        held = slice(int(part[0]), int(part[-1]) + 1)
+        yield held, _bare(*_fitted(values, follows, held), values)
 
 
 def longest_repeats(values: Array) -> Array:

@@ -8,9 +8,9 @@ and e what they read beyond that prediction, of covariance S:
 - sudden: (e' S_AA^-1 e - n) / sqrt(2 n), Hotelling's T2 of the n readings given all earlier ones;
 - lasting: the same of the readings themselves, given nothing: what lasts is soon predicted.
 
-The mean of what is sudden over some windows, beyond its level, raises an alarm; it is over once that of what lasts is
-below its own level too. The levels are counted on halves of the history by fits to the other half, replayed under the
-same rule of reading: `ReadingPlan`.
+An alarm is on while the mean of one of them over some windows is beyond its limit; what lasts without anything sudden
+is a change, which ends its alarm. Limits are counted on the history, replayed under the same rule, each fifth of it
+judged by a fit to the others: `ReadingPlan`.
 
 What is read next: each sensor has a weight that grows with what its readings showed beyond the others' (`suspicion`)
 and with the time since it was read; sensors are taken one by one, the one first that adds most to the weighted sum of
@@ -19,7 +19,7 @@ the precisions of all that are read, for its cost. So neighbours of a suspect ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -31,8 +31,8 @@ from eccaht.base.arrays import Array, Index, as_number
 from eccaht.base.clock import parse_duration
 from eccaht.base.codec import Field, Part, settle
 from eccaht.base.presentation.text import did_you_mean
-from eccaht.plants.incident.trials import halves_of
 from eccaht.plants.model.detectors import clusters, highest, level
+from eccaht.plants.model.fitting import held_out
 from eccaht.plants.model.model import Model
 from eccaht.plants.model.residuals import Normal, symmetric
 from eccaht.plants.tuning import TUNING
@@ -58,13 +58,16 @@ class ReadingPlan:
     """How much may be read in a window, and what of it is an alarm.
 
     readings: the budget of a window. costs: of each sensor, (K,). within: windows within which each must be read,
-    (K,). in_turn: read one sensor after the other, whatever they show. heights: the highest clusters of both
-    statistics in the history, (2, M), decreasing; windows: of it.
+    (K,). in_turn: read one sensor after the other, whatever they show. windows: of the history. usual, excess: of both
+    statistics the level of its highest clusters, and how much beyond is e times as rare, (2,). heights: of clusters of
+    the larger one, as (value - usual) / excess, decreasing, (M,).
     """
 
     readings: float
     costs: Array
     within: Array
+    usual: Array
+    excess: Array
     heights: Array
     windows: float
     in_turn: bool = False
@@ -73,14 +76,16 @@ class ReadingPlan:
         Field("readings", low=1e-9, high=1e9),
         Field("costs", ("K",), low=1e-9, high=1e9),
         Field("within", ("K",), low=1.0, high=_NEVER),
-        Field("heights", (len(MEANS), "M"), low=-1e12, high=1e12),
+        Field("usual", (len(MEANS),), low=-1e12, high=1e12),
+        Field("excess", (len(MEANS),), low=_LEAST_EXCESS, high=1e12),
+        Field("heights", ("M",), low=-1e12, high=1e12),
         Field("windows", low=1.0, high=1e12),
         Field("in_turn", (), bool),
     )
 
     def __post_init__(self) -> None:
         settle(self)
-        if not self.heights.size or (np.diff(self.heights, axis=1) > 0).any():
+        if not self.heights.size or (np.diff(self.heights) > 0).any():
             raise ValueError("its heights are damaged: they must decrease")
 
     @cached_property
@@ -93,10 +98,10 @@ class ReadingPlan:
         """Windows after which a sensor that was not read comes first."""
         return 0.0 if self.in_turn else _ROUNDS * float(np.ceil(self.round))
 
-    def levels(self, every: float) -> tuple[Array, Array]:
-        """The levels for one false alarm in `every` windows, and how much beyond is e times as rare, (2,)."""
-        levels = [level(heights, self.windows / every) for heights in self.heights]
-        return np.array(levels), np.array([highest(heights, _LEAST_EXCESS)[1] for heights in self.heights])
+    def limits(self, every: float) -> tuple[Array, Array]:
+        """The limits for one false alarm in `every` windows, and how much beyond is e times as rare, (2,)."""
+        _, excess = highest(self.heights, _LEAST_EXCESS)
+        return self.usual + level(self.heights, self.windows / every) * self.excess, excess * self.excess
 
 
 def planned(
@@ -107,23 +112,22 @@ def planned(
     """The plan with what was counted on the history; progress: is called with the windows that are done."""
     if model.history is None or model.normal is None:
         raise ValueError("the model does not say what is normal: calibrate on a history of at least 40 windows")
-    values, missing = model.quiet
-    shown = [
-        replayed(judge.normal, judge.values, judge.missing, budget, progress)
-        for judge in halves_of(values, missing, model.longest_gaps)
-    ]
-    return counted(budget, shown)
+    return counted(budget, *model.quiet, progress)
 
 
-def counted(budget: ReadingPlan, shown: list[Array]) -> ReadingPlan:
-    """The plan with the heights of statistics, (T, 2) each, in windows that no fit has seen."""
-    values = np.concatenate(shown)
-    found = [
-        clusters(column, max(TUNING.cluster_gap_windows, mean)) for column, mean in zip(values.T, MEANS, strict=True)
-    ]
-    fewest = min(map(len, found))
-    heights = np.stack([heights[:fewest] for heights in found])
-    return replace(budget, heights=heights, windows=float(len(values)))
+def counted(
+    budget: ReadingPlan,
+    values: Array,
+    missing: Index,
+    progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
+) -> ReadingPlan:
+    """The plan with what was counted on quiet windows, (T, K)."""
+    shown = replayed(held_out(values, missing[1:] == 0), values, missing, budget, progress)
+    apart = [max(TUNING.cluster_gap_windows, mean) for mean in MEANS]
+    columns = [clusters(column, each) for column, each in zip(shown.T, apart, strict=True)]
+    usual, excess = np.array([highest(heights, _LEAST_EXCESS) for heights in columns]).T
+    heights = clusters(((shown - usual) / excess).max(axis=1), max(apart))
+    return replace(budget, usual=usual, excess=excess, heights=heights, windows=float(len(values)))
 
 
 def budget_of(
@@ -153,7 +157,7 @@ def budget_of(
         raise ValueError(
             f"at_least_every takes {needed:.3g} readings a window, and there are {budget:g}: read less often, or more"
         )
-    return ReadingPlan(budget, cost, within, np.zeros((len(MEANS), 1)), 1.0)
+    return ReadingPlan(budget, cost, within, np.zeros(len(MEANS)), np.ones(len(MEANS)), np.zeros(1), 1.0)
 
 
 def _windows(model: Model, text: str, name: str) -> float:
@@ -168,20 +172,25 @@ def _windows(model: Model, text: str, name: str) -> float:
 
 
 def replayed(
-    normal: Normal,
+    judges: Iterable[tuple[slice, Normal]],
     values: Array,
     missing: Index,
     plan: ReadingPlan,
     progress: Callable[[int], object] = lambda done: None,  # noqa: ARG005
 ) -> Array:
-    """The statistics of windows, (T, 2), of which only those readings are seen that the plan asks for."""
-    engine, found = ActiveEngine(normal, 1.0, plan), np.empty((len(values), len(MEANS)))
-    for t, row in enumerate(values):
-        engine.gap(int(missing[t]))
-        engine.step(masked(row, engine.ask())[None])
-        found[t] = engine.statistics
-        if t % 100 == 99:
-            progress(100)
+    """The statistics of windows, (T, 2), of which only those readings are seen that the plan asks for.
+
+    judges: normal operation for each part. The watch goes on from part to part: after a start little is suspected.
+    """
+    engine, found = None, np.empty((len(values), len(MEANS)))
+    for part, normal in judges:
+        engine = engine or ActiveEngine(normal, 1.0, plan)
+        engine.judge_by(normal)
+        for t in range(part.start, part.stop):
+            engine.gap(int(missing[t]))
+            engine.step(masked(values[t], engine.ask())[None])
+            found[t] = engine.statistics
+        progress(part.stop - part.start)
     return found
 
 
@@ -194,25 +203,41 @@ def masked(row: Array, read: Index) -> Array:
 
 @dataclass
 class Latch:
-    """An alarm begins with what is sudden, goes on with what lasts, and outlives its last passing window by a few."""
+    """An alarm outlives its last passing window by a few, and ends as a change once what lasts has been steady.
+
+    steady_for: windows of the alarm since something was sudden. normal_for: windows since one passed. settled: a change
+    lasts, until windows are normal for as long as made it one.
+    """
 
     on: bool = False
+    settled: bool = False
     passed_ago: int = 1 << 30
+    normal_for: int = 1 << 30
+    steady_for: int = 0
 
-    FIELDS = (Field("on", (), bool), Field("passed_ago", (), int))
+    FIELDS = (
+        *(Field(name, (), bool) for name in ("on", "settled")),
+        *(Field(name, (), int) for name in ("passed_ago", "normal_for", "steady_for")),
+    )
 
-    def step(self, sudden: bool, lasts: bool) -> tuple[bool, bool]:
-        """Take a window; return whether the alarm begins and whether it is over."""
+    def step(self, sudden: bool, lasts: bool) -> tuple[bool, bool, bool]:
+        """Take a window; return whether the alarm begins, whether it is over, and whether as a change."""
         was = self.on
-        self.passed_ago = 0 if sudden or (was and lasts) else self.passed_ago + 1
+        self.normal_for = 0 if sudden or lasts else self.normal_for + 1
+        self.settled &= self.normal_for < TUNING.change_windows
+        self.passed_ago = 0 if sudden or (lasts and not self.settled) else self.passed_ago + 1
+        self.steady_for = 0 if sudden or not was else self.steady_for + 1
         self.on = self.passed_ago < TUNING.alarm_hold_windows
-        return self.on and not was, was and not self.on
+        changed = lasts and self.steady_for >= TUNING.change_windows
+        if changed:
+            self.on, self.settled, self.passed_ago = False, True, TUNING.alarm_hold_windows
+        return self.on and not was, was and not self.on, changed
 
 
-def alarms_of(statistics: Array, levels: Array) -> list[int]:
+def alarms_of(statistics: Array, limits: Array) -> list[int]:
     """The windows with which alarms begin, from the statistics of all, (T, 2)."""
     latch = Latch()
-    return [t for t, passes in enumerate((statistics > levels).tolist()) if latch.step(*passes)[0]]
+    return [t for t, passes in enumerate((statistics > limits).tolist()) if latch.step(*passes)[0]]
 
 
 class Dynamics(NamedTuple):
@@ -237,7 +262,7 @@ class ActiveResult(NamedTuple):
     passed: Array
     began: Mask
     ended: Mask
-    changed: Mask = np.zeros(1, dtype=bool)
+    changed: Mask
 
 
 class ActiveEngine:
@@ -259,9 +284,9 @@ class ActiveEngine:
     )
 
     def __init__(self, normal: Normal, every: float, plan: ReadingPlan) -> None:
-        self.normal, self.plan = normal, plan
-        self.limits, self.excess = plan.levels(every)
-        self._dynamics = Dynamics.of(normal)
+        self.plan = plan
+        self.limits, self.excess = plan.limits(every)
+        self.judge_by(normal)
         K, width = normal.size, normal.high - normal.low
         self._low, self._high = normal.low - width, normal.high + width
         self.still = np.maximum(TUNING.standstill_factor * normal.repeats, TUNING.least_standstill_windows)
@@ -274,6 +299,10 @@ class ActiveEngine:
         self.latch = Latch()
         self._saved = 0.0  # of the budget, for sensors that come first
         self.asked: Index | None = None  # in the window that comes
+
+    def judge_by(self, normal: Normal) -> None:
+        """From now on this is normal operation."""
+        self.normal, self._dynamics = normal, Dynamics.of(normal)
 
     def _restart(self) -> None:
         """Nothing is known of the next window, and nothing was seen."""
@@ -314,14 +343,14 @@ class ActiveEngine:
         w_k is the weight of sensor k. To read k with the set A adds w_k / v + sum over j in A of w_j G_jk^2 / v to the
         weighted sum of precisions, v the variance of k given A and G = C_AA^-1 C_A.
         """
-        costs, C = self.plan.costs, np.array(self._covariance)
+        costs, C = self.plan.costs, self._covariance
         u = np.minimum(self._suspicion + _AGE * self._age, _HEAVIEST)
         w = np.exp(u - u.max())
-        free, G, order = self._available.copy(), np.zeros_like(C), list[int]()
-        known = np.zeros(len(w))  # the sum over j in A of w_j G_jk^2
+        free, G, order = self._available.copy(), np.empty((0, len(w))), list[int]()
+        known, variance = np.zeros(len(w)), C.diagonal()  # the sum over j in A of w_j G_jk^2; variances given A
         forced = list(chosen)
         while True:
-            v = np.maximum(C.diagonal(), _LEAST_VARIANCE)
+            v = np.maximum(variance, _LEAST_VARIANCE)
             if forced:
                 k = forced.pop(0)
             else:
@@ -330,13 +359,12 @@ class ActiveEngine:
                 if gain[k] < 0.0:
                     return order
                 left -= float(costs[k])
+            column = (C[k] - C[k, order] @ G) / v[k]
             order.append(k)
             free[k] = False
-            column = C[k] / v[k]
-            G -= G[:, k, None] * column
-            G[k] = column
-            C -= C[:, k, None] * column
-            known = w[order] @ G[order] ** 2
+            G = np.vstack([G - np.outer(G[:, k], column), column])
+            variance = variance - v[k] * column**2
+            known = w[order] @ G**2
 
     def step(self, x: Array) -> ActiveResult:
         """Take a window, (1, K), in robust units, NaN: not read."""
@@ -345,35 +373,35 @@ class ActiveEngine:
         z = self.normal.scaled(np.where(stuck, np.nan, row))
         read = np.flatnonzero(~np.isnan(z))
         if read.size:
-            self._take(z, read)
+            alone = float(z[read] @ np.linalg.solve(self._dynamics.P[read][:, read], z[read]))
+            self._last[1:] = self._last[:-1]
+            self._last[0] = self._take(z, read[self._out[read] < TUNING.range_windows]), _excess(alone, len(read))
         self._age += 1.0
         self._age[~np.isnan(row)] = 0.0
         if self.asked is not None:
             self._age[self.asked] = 0.0  # one that does not answer is not asked all the time
         self.asked = None
         self._predict()
-        passed, lasts = ((self.statistics - self.limits) / self.excess).tolist()
-        began, ended = self.latch.step(passed > 0.0, lasts > 0.0)
-        return ActiveResult(np.array([passed]), np.array([began]), np.array([ended]))
+        passed = (self.statistics - self.limits) / self.excess
+        decided = self.latch.step(*(passed > 0.0).tolist())
+        return ActiveResult(np.array([passed.max()]), *(np.array([each]) for each in decided))
 
-    def _take(self, z: Array, read: Index) -> None:
-        """Condition on the readings, and compare each with what the others and all earlier ones say."""
+    def _take(self, z: Array, read: Index) -> float:
+        """Condition on the readings, compare each with what the others and all earlier ones say, and return the T2."""
         n, C = len(read), self._covariance
         inverse = np.linalg.inv(C[read][:, read] + _RIDGE * np.eye(n))
         e = z[read] - self._mean[read]
         b = inverse @ e
         squares = b**2 / inverse.diagonal()  # of residuals, in deviations
         distance = float(e @ b)
-        alone = float(z[read] @ np.linalg.solve(self._dynamics.P[read][:, read], z[read]))
         gain = C[:, read]
         believed = min(1.0, _BELIEVED * np.sqrt(n / max(distance, 1e-300)))
         self._mean = self._mean + believed * (gain @ b)
         self._covariance = symmetric(C - gain @ inverse @ gain.T)
-        self._last[1:] = self._last[:-1]
-        self._last[0] = (distance - n) / np.sqrt(2.0 * n), (alone - n) / np.sqrt(2.0 * n)
         self._suspicion *= _FORGOTTEN
         seen = self._suspicion[read] + np.minimum(squares, _LARGEST_SQUARE) / 2.0 - 1.0
         self._suspicion[read] = np.maximum(seen, 0.0)
+        return _excess(distance, n)
 
     def _predict(self) -> None:
         F, Q, _ = self._dynamics
@@ -439,5 +467,10 @@ class ActiveEngine:
 
     @property
     def settled(self) -> Mask:
-        """No alarm ends as a change that lasts."""
-        return np.zeros(1, dtype=bool)
+        """Whether a change lasts, (1,)."""
+        return np.array([self.latch.settled])
+
+
+def _excess(square: float, n: int) -> float:
+    """How far a sum of n squares lies beyond its mean, in deviations."""
+    return (square - n) / float(np.sqrt(2.0 * max(n, 1)))

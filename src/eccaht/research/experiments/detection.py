@@ -187,7 +187,7 @@ class Ours:
         normal, _ = compare(self.model, windows)
         gaps = self.model.longest_gaps
         run = run_engine(normal, windows.values, self.every, gaps=gaps, missing=gaps_before(windows))
-        first = _first_rows(windows, new)
+        first = first_rows(windows, new)
         on = np.zeros(len(new.rows), dtype=bool)
         for begun, over, _ in run.alarms:
             on[first[begun] : None if over is None else first[over]] = True
@@ -203,12 +203,12 @@ class Ours:
         if answer.onset is None:
             return answer, None
         window = int(np.searchsorted(windows.starts, answer.onset, side="right")) - 1
-        return answer, int(_first_rows(windows, new)[max(window, 0)])
+        return answer, int(first_rows(windows, new)[max(window, 0)])
 
     def ranked(self, new: CaseReadings, start: int, stop: int) -> list[str]:
         """The sensors of rows [start, stop), the most suspect first."""
         windows = self._prepared(new)
-        first = _first_rows(windows, new)
+        first = first_rows(windows, new)
         place, end = (int(np.searchsorted(first, row)) for row in (start, stop))
         answer = investigate_incident(self.model, windows, place, end, locate=False, every=self.every)
         return [suspect.sensor for suspect in answer.sensors]
@@ -217,7 +217,7 @@ class Ours:
         return self.model.prepare(new.source())
 
 
-def _first_rows(windows: Windows, readings: CaseReadings) -> Index:
+def first_rows(windows: Windows, readings: CaseReadings) -> Index:
     if readings.times is None:
         step = len(readings.rows) / len(windows.values)
         return np.floor(np.arange(len(windows.values)) * step).astype(np.intp)
