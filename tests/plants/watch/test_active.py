@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import eccaht
-from eccaht.plants.watch.active import ActiveEngine, Dynamics, ReadingPlan, budget_of, masked, planned
+from eccaht.plants.tuning import TUNING
+from eccaht.plants.watch.active import ActiveEngine, Dynamics, Latch, ReadingPlan, budget_of, masked, planned
 from eccaht.plants.watch.plant import PlantWatch
 from eccaht.plants.watch.session import Session
 from eccaht.plants.watch.state import built_plant, plant_state
@@ -143,6 +144,29 @@ def test_a_sensor_that_does_not_answer_is_silent_and_others_are_not() -> None:
     assert {k: kind for k, (kind, _) in watch.standing.items()} == {4: "silent"}
 
 
+def test_what_lasts_without_anything_sudden_is_a_change() -> None:
+    latch, steady, hold = Latch(), TUNING.change_windows, TUNING.alarm_hold_windows
+    shown = [latch.step(True, True), *(latch.step(False, True) for _ in range(2 * steady))]
+    assert [t for t, (began, _, _) in enumerate(shown) if began] == [0]
+    assert [t for t, (_, over, changed) in enumerate(shown) if over and changed] == [steady]
+    assert (latch.settled, latch.on) == (True, False)
+    assert latch.step(True, True)[0]  # what is sudden raises an alarm again
+    shown = [latch.step(False, False) for _ in range(steady)]
+    assert [t for t, (_, over, changed) in enumerate(shown) if over and not changed] == [hold - 1]
+    assert not latch.settled
+
+
+def test_a_sensor_far_out_of_range_leaves_the_others_to_be_judged() -> None:
+    engine, rows = ActiveEngine(plant()[0].normal, 1000.0, plan()), scaled(readings(120, 8))
+    rows[40:, 0] += 1000.0
+    for row in rows:
+        engine.step(masked(row, engine.ask())[None])
+    sudden, lasting = (engine.statistics > engine.limits).tolist()
+    assert engine.standing[2, 0].tolist() == [True] + [False] * (SENSORS - 1)
+    assert (sudden, lasting) == (False, True)
+    assert (engine.latch.settled, engine.latch.on) == (True, False)
+
+
 def test_a_watch_goes_on_bit_for_bit() -> None:
     model, rows = plant()[0], scaled(readings(200, 9))
     rows[120:, 1] += 6.0
@@ -172,6 +196,8 @@ def test_more_and_fewer_readings_and_whole_rows_are_taken(tmp_path: Path) -> Non
             given = {asked[0]: given[asked[0]]}
         elif t % 3 == 1:
             given = {name: given[name] for name in {*asked, "a"}}
+        if t == 20:
+            given = {}
         watch.update(given)
         assert watch.session.windows == t + 1  # judged at once: what to ask depends on it
         if t == 30:

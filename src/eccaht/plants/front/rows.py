@@ -55,9 +55,10 @@ class RowWatch:
     def update(self, row: Any, time: Any = None) -> list[Event]:
         """Take a row: a mapping or a series by name, or the readings of all sensors in the order of the model.
 
-        Sensors that are not in it, and NaN, are missing; further columns are ignored. time: of the row, as a datetime,
-        a datetime64 (UTC if the history has a time zone) or a text; the number of the row where rows have no times, by
-        default the next one. The events are those of the windows that this row completes.
+        Sensors that are not in it, and NaN, are missing, all of them if few are read and none came, {}; further columns
+        are ignored. time: of the row, as a datetime, a datetime64 (UTC if the history has a time zone) or a text; the
+        number of the row where rows have no times, by default the next one. The events are those of the windows that
+        this row completes.
         """
         refuse_table(row, "update takes one row")
         moment = self._time(time)
@@ -126,7 +127,7 @@ class RowWatch:
             if len(given) != len(names):
                 raise ValueError(f"a row has {len(names)} readings, one for each sensor, not {len(given)}")
             values = dict(zip(names, given, strict=True))
-        if not any(name in values for name in names):
+        if not any(name in values for name in names) and (values or self.session.watch.plan is None):
             raise ValueError(f"the row has none of the model's sensors, which are {', '.join(names[:5])}, ...")
         levels, read = self.model.reading["levels"], []
         for name in self._intake.columns:

@@ -152,7 +152,7 @@ def budget_of(
         within[model.names.index(name)] = _windows(model, text, name)
     if budget < cost.min():
         raise ValueError(f"{budget:g} readings a window pay for no sensor: the cheapest costs {cost.min():g}")
-    needed = float((cost / within).sum())
+    budget, needed = min(budget, float(cost.sum())), float((cost / within).sum())
     if needed > budget:
         raise ValueError(
             f"at_least_every takes {needed:.3g} readings a window, and there are {budget:g}: read less often, or more"
