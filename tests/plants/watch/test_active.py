@@ -157,14 +157,14 @@ def test_what_lasts_without_anything_sudden_is_a_change() -> None:
 
 
 def test_a_sensor_far_out_of_range_leaves_the_others_to_be_judged() -> None:
-    engine, rows = ActiveEngine(plant()[0].normal, 1000.0, plan()), scaled(readings(120, 8))
+    watch, rows = engine(), scaled(readings(120, 8))
     rows[40:, 0] += 1000.0
     for row in rows:
-        engine.step(masked(row, engine.ask())[None])
-    sudden, lasting = (engine.statistics > engine.limits).tolist()
-    assert engine.standing[2, 0].tolist() == [True] + [False] * (SENSORS - 1)
+        watch.step(masked(row, watch.ask())[None])
+    sudden, lasting = (watch.statistics > watch.limits).tolist()
+    assert watch.standing[2, 0].tolist() == [True] + [False] * (SENSORS - 1)
     assert (sudden, lasting) == (False, True)
-    assert (engine.latch.settled, engine.latch.on) == (True, False)
+    assert (watch.latch.settled, watch.latch.on) == (True, False)
 
 
 def test_a_watch_goes_on_bit_for_bit() -> None:
