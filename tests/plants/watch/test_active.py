@@ -151,7 +151,7 @@ def test_what_lasts_without_anything_sudden_is_a_change() -> None:
     assert [t for t, (_, over, changed) in enumerate(shown) if over and changed] == [steady]
     assert (latch.settled, latch.on) == (True, False)
     assert latch.step(True, True)[0]  # what is sudden raises an alarm again
-    shown = [latch.step(False, False) for _ in range(steady)]
+    shown = [latch.step(False, False) for _ in range(TUNING.long_windows)]
     assert [t for t, (_, over, changed) in enumerate(shown) if over and not changed] == [hold - 1]
     assert not latch.settled
 

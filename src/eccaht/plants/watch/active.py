@@ -206,7 +206,7 @@ class Latch:
     """An alarm outlives its last passing window by a few, and ends as a change once what lasts has been steady.
 
     steady_for: windows of the alarm since something was sudden. normal_for: windows since one passed. settled: a change
-    lasts, until windows are normal for as long as made it one.
+    lasts, until windows are normal for as long as the longest mean.
     """
 
     on: bool = False
@@ -224,7 +224,7 @@ class Latch:
         """Take a window; return whether the alarm begins, whether it is over, and whether as a change."""
         was = self.on
         self.normal_for = 0 if sudden or lasts else self.normal_for + 1
-        self.settled &= self.normal_for < TUNING.change_windows
+        self.settled &= self.normal_for < TUNING.long_windows
         self.passed_ago = 0 if sudden or (lasts and not self.settled) else self.passed_ago + 1
         self.steady_for = 0 if sudden or not was else self.steady_for + 1
         self.on = self.passed_ago < TUNING.alarm_hold_windows
