@@ -227,7 +227,6 @@ def _built(
 
 
 def arrays_of(state: Any) -> list[NDArray[Any]]:
-    """All arrays of a state."""
     arrays: dict[str, NDArray[Any]] = {}
     _without_arrays(state, "", arrays)
     return list(arrays.values())

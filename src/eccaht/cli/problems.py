@@ -17,7 +17,6 @@ _RHO, _KRONECKER = 0.8, 8
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 

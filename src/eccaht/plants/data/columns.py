@@ -40,7 +40,6 @@ def typed_columns(layout: Layout, places: Mapping[str, int], unchecked: Collecti
 
 
 def _with_numbers(frame: pl.DataFrame, decimal_comma: bool) -> pl.DataFrame:
-    """Columns of texts that are all numbers as numbers."""
     import polars as pl
 
     changed = []

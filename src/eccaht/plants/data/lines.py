@@ -125,7 +125,6 @@ def _is_header(line: bytes, layout: Layout) -> bool:
 
 
 def lines_in(layout: Layout) -> Iterator[tuple[int, bytes]]:
-    """All lines of a file with their numbers."""
     with _bytes(layout) as file:
         yield from enumerate(file, 1)
 

@@ -11,8 +11,6 @@ depends on S alone, so that the information in checks of sensors Q is the entrop
 candidate is then as probable as a confident answer has to be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -105,7 +105,6 @@ class Counts:
         return f"Counts({self.line(None)})"
 
     def total(self, name: str) -> int:
-        """The sum of a count over all cells."""
         return sum(int(getattr(cell, name)) for cell in self.cells)
 
     @property
@@ -142,7 +141,6 @@ class Counts:
         return self.quiet.in_alarm / self.quiet.windows if self.quiet.windows else 0.0
 
     def line(self, seconds: float | None, where: str = "your own history") -> str:
-        """The sentences as one line."""
         return " ".join(self.sentences(seconds, where))
 
     def sentences(self, seconds: float | None, where: str = "your own history") -> tuple[str, str, str]:

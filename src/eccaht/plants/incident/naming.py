@@ -11,8 +11,6 @@ beginning and end, and its sensors are named by all windows in between. Alarms w
 most suspect sensors are one incident, and so is the alarm of a recovery, right where an incident ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

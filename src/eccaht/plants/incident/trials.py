@@ -241,7 +241,6 @@ def run_plans(judge: Judge, every: float, plans: Sequence[DrillPlan]) -> list[Ru
 
 
 def alarmed_before(run: Run, plan: DrillPlan) -> bool:
-    """Whether an alarm was on before the fault."""
     return any(begun < plan.start and (over is None or over > plan.start) for begun, over, _ in run.alarms)
 
 

@@ -200,7 +200,6 @@ def _notes(sensors: Sequence[Sensor], values: Array, full: NDArray[np.bool_]) ->
 
 
 def _infinite(table: Table, reports: Sequence[ColumnReport]) -> list[str]:
-    """Which columns have infinite readings, and how many."""
     gappy = [report.name for report in reports if report.imputed and report.name not in table.texts]
     counts = [int(np.isinf(table.numbers(name, infinite=True)).sum()) for name in gappy]
     found = [f"{count} of {name}" for name, count in zip(gappy, counts, strict=True) if count]

@@ -1,7 +1,5 @@
 """An answer as a document for programs, the same as `eccaht identify --json` prints."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import Any

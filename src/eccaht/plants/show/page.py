@@ -1,7 +1,5 @@
 """An answer as one self-contained HTML page, for light and dark screens, wide and narrow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from eccaht.base.presentation.document import Badge, Block, Drawing, Grid, Heading, Items, Paragraph, Text, html

@@ -225,7 +225,6 @@ def _sheets(directory: Path, begins: str = "") -> list[Path]:
 
 
 def _cases(directory: Path) -> list[Path]:
-    """The cases of Sock Shop in a directory."""
     found = [path for path in directory.iterdir() if _sheet(path, "history") and _sheet(path, "incident")]
     return sorted(found, key=lambda path: _natural(path.name))
 

@@ -55,7 +55,6 @@ class WaterSettings:
 
     @property
     def test_seconds(self) -> int:
-        """Length of the data with attacks."""
         return self.attacks * EVERY + LENGTH
 
 

@@ -3,8 +3,6 @@
 The entries read like the table of docs/paper/figures.md (WaDi is elsewhere).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -5,8 +5,6 @@ nats between the true set and the one with j in the place of i, and ((h_i - h_j)
 difference of their scores, where m is the sum of h over all anomalous streams.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

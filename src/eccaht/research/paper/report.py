@@ -1,7 +1,5 @@
 """The report: every claim with our number and verdict, every figure with its setting, command and table."""
 
-from __future__ import annotations
-
 import csv
 import shlex
 from collections import Counter

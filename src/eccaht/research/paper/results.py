@@ -4,8 +4,6 @@ Two experiments test the paper's theorems about the gap rule, which no figure sh
 set (Theorem 4.2), and how its stopping time grows as alpha falls, beside 1/Gamma* (Theorem 4.3).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 No number depends on how many processes there are, on what else runs, or on where an earlier call was interrupted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing

@@ -3,8 +3,6 @@
 Numbers of theorems and lemmas are those of the article, where they count together with remarks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial

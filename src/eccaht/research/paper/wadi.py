@@ -221,7 +221,6 @@ def pipeline_table(timed: Sequence[Timed]) -> Table:
 
 
 def mean_seconds(times: Sequence[float | None], limit: float) -> float:
-    """Mean of the times, the limit for those that were never reached."""
     return float(np.mean([limit if time is None else time for time in times]))
 
 

@@ -45,7 +45,6 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(settings: Settings) -> FastAPI:
-    """The service as an app."""
     store = Store(settings.store.url.get_secret_value(), settings.store.schema_name)
     store.prepare()
     sender = make_sender(settings.alerts, store)

@@ -144,7 +144,6 @@ class _Numbers(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """All numbers as they are now."""
         engine = self._engine
         views = {name: view for name, view in engine.views().items() if view.watched_by in (None, engine.name)}
         # a plant counts where it is watched, and everywhere if it is nowhere

@@ -177,7 +177,6 @@ def _readings(
 
 
 def model_of_era(connection: sa.Connection, view: PlantView, digest: str) -> Model:
-    """The model of an era of a plant."""
     if digest == view.model_digest:
         return view.model
     return _parsed(digest, history.model_content(connection, digest))

@@ -53,7 +53,6 @@ class MqttFeed(Feed):
                     broker.acknowledge(message)
 
     async def _readings(self, message: MQTTMessage) -> list[SensorReading]:
-        """The readings of a message."""
         match = self._pattern.fullmatch(message.topic)
         if match is None:
             self.health.count("messages of other topics")

@@ -150,7 +150,6 @@ class StoredStep:
     audit: dict[str, Any] | None = None
 
     def add(self, events: list[Event], time: np.datetime64) -> None:
-        """Events of one time."""
         self.events += events
         self.times += [microseconds(time)] * len(events)
 

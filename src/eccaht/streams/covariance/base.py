@@ -138,7 +138,6 @@ class Covariance(ABC):
         return Dense(self.dense())
 
     def _full(self, method: str) -> Dense:
-        """The full matrix, for a default of `method`."""
         if self.size > LARGEST:
             kind = type(self).__name__
             raise ValueError(f"{kind} has {self.size} streams, too many for a full matrix: define its {method}()")

@@ -160,5 +160,4 @@ class _Search:
 
 
 def _largest(scores: Array) -> list[int]:
-    """The places of the largest scores, the largest first."""
     return [int(k) for k in np.argsort(-scores, kind="stable")[:_TRIED] if scores[k] >= 0.0]

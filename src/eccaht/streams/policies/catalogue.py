@@ -3,8 +3,6 @@
 Users add their own by `register_policy` (docs/how-to/own-policy.md).
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -307,7 +305,6 @@ def policy_names() -> tuple[str, ...]:
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name."""
     if isinstance(name, str) and name in CATALOGUE:
         return CATALOGUE[name]
     raise unknown_policy(name)

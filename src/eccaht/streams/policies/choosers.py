@@ -1,7 +1,5 @@
 """How the next measurement is chosen from what is believed, and the policies that believe in whole sets."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

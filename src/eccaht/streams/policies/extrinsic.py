@@ -8,8 +8,6 @@ how far a reading speaks for the right set against all others together. In the a
 here they are each stream alone and the design of each swap of the most likely set.
 """
 
-from __future__ import annotations
-
 import math
 from typing import cast
 

@@ -7,8 +7,6 @@ and neighbouring levels exchange sets by the Metropolis rule, which keeps the co
 The ladder grows as the likelihood gets sharper.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

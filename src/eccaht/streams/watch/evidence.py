@@ -7,8 +7,6 @@ is half the mean over hypotheses of one stream, each with one of a few sizes, an
 guessed from the readings before: stream k has shift x_k ~ N(m_k, v_k), m and v those of its odds so far.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """After an alarm: since when, which streams, and whether it is over."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -5,8 +5,6 @@ times of 1 / R at the alarm is exactly 1 over the mean time to a false alarm, fo
 term is R over itself. As 1 / R <= 1 / A, log A = log(mean time) is on the safe side; R exceeds A by what a step adds.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
