@@ -9,9 +9,9 @@ left in doubt a population of sets takes over, and with it everything that is re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from eccaht.base.arrays import Array, Index
@@ -170,18 +170,13 @@ def last_members(likelihood: Likelihood, around: Neighbourhood) -> Moments | Non
     alone = evidence.one_more(rest)[:K]
     alone[rest[rest < K]] = -np.inf
     if count == 1 or evidence.matrix is None:
-        return _one(alone)
-    return _two(alone, evidence.matrix[:K, :K])
+        return _moments(softmax(alone), None)  # one stream more adds a_k to the log-likelihood
+    both = _both(alone, evidence.matrix[:K, :K])
+    return _moments(np.clip(both.sum(axis=1, dtype=float), 0.0, 1.0), both)
 
 
-def _one(alone: Array) -> Moments:
-    """One stream more adds a_k to the log-likelihood."""
-    chance = softmax(alone)
-    return _moments(chance, lambda u: np.asarray(chance * u - chance * (chance @ u)))
-
-
-def _two(alone: Array, coupling: Array) -> Moments:
-    """Two more add a_k + a_l - M_kl."""
+def _both(alone: Array, coupling: Array) -> NDArray[np.float32]:
+    """The probability of every two streams more, which add a_k + a_l - M_kl, (K, K)."""
     height = np.empty(coupling.shape, dtype=np.float32)
     single, highest = alone.astype(np.float32)[:, None], -np.inf
     for start in range(0, alone.size, _STRIPE):  # what the processor's cache holds
@@ -194,17 +189,17 @@ def _two(alone: Array, coupling: Array) -> Moments:
         part = height[start : start + _STRIPE]
         part -= np.float32(highest)
         np.exp(part, out=part)
-    both = height
-    both *= np.float32(2.0 / both.sum(dtype=float))
-    chance = np.clip(both.sum(axis=1, dtype=float), 0.0, 1.0)
+    height *= np.float32(2.0 / height.sum(dtype=float))
+    return height
+
+
+def _moments(chance: Array, both: NDArray[np.float32] | None) -> Moments:
+    """Those of streams of these probabilities; both: that of every two of them, if more than one is there."""
 
     def times_covariance(u: Array) -> Array:
-        return np.asarray(both @ u.astype(np.float32) + chance * u - chance * (chance @ u))
+        apart = chance * u - chance * (chance @ u)
+        return apart if both is None else np.asarray(both @ u.astype(np.float32) + apart)
 
-    return _moments(chance, times_covariance)
-
-
-def _moments(chance: Array, times_covariance: Callable[[Array], Array]) -> Moments:
     with np.errstate(divide="ignore"):
         log_odds = np.clip(np.log(chance) - np.log1p(-chance), -_FARTHEST, _FARTHEST)
     return Moments(log_odds, chance * (1.0 - chance), times_covariance)
