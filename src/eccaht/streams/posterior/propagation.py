@@ -6,7 +6,8 @@ replaced by a Gaussian (its site) of precision tau and shift nu, chosen such tha
 Gaussian has the mean and the variance of the 0/1 variable (Minka 2001). That the set has n streams is one
 reading more, of the sum of z.
 
-One round of matching is enough: sites are kept from reading to reading, and move once there are 1/64 more readings.
+One round of matching is enough: sites are kept from reading to reading. Late in a search few of them would move; then
+all wait until there are 1/64 more readings.
 More than K readings say no more than K weighted sums of them, by which they are replaced.
 """
 
@@ -26,7 +27,8 @@ _FARTHEST = 30.0  # log-odds
 _ROUNDING = 1e-13  # of the largest diagonal entry: keeps almost noiseless readings factorable
 _NEGLIGIBLE = 1e-8  # of the noise variance of a reading
 _NEW = 1e-6  # share of a reading that earlier ones do not explain, below which all are factored anew
-_PATIENCE = 64  # readings to one more at which sites still move: 16 lose 0.4 nats of the set's log-probability, 64 none
+_PATIENCE = 64  # sites move when there is one reading more in so many,
+_MOVED, _FEW = 0.1, 16  # or when more than a few would move by this, squared and in units of the stream's own variance
 
 
 class Propagation:
@@ -64,8 +66,10 @@ class Propagation:
         self._table[self._used, :-1], self._table[self._used, -1] = h, r
         self._used, self.n_readings = self._used + 1, self.n_readings + 1
         self._extend(h, r)
-        if not 0 < (self._used - self._factored) * _PATIENCE < self._used:
-            self._match()
+        tau, nu = self._matched()
+        waiting = 0 < (self._used - self._factored) * _PATIENCE < self._used
+        if not waiting or self._n_moved(tau, nu) > _FEW:
+            self._tau, self._nu = tau, nu
             self._condense()
             self._refresh()
 
@@ -136,14 +140,19 @@ class Propagation:
         self._pull = self._mean / self._variance - self._nu
         self.log_odds = np.clip(self._prior_odds + self._pull - 0.5 * self._cavity, -_FARTHEST, _FARTHEST)
 
-    def _match(self) -> None:
-        """Move the sites towards those that give each stream its mean and variance."""
+    def _matched(self) -> tuple[Array, Array]:
+        """The sites, moved towards those that give each stream its mean and variance."""
         p = expit(self.log_odds)
         variance = np.maximum(p * expit(-self.log_odds), _LEAST_VARIANCE)
         tau = np.maximum(1.0 / variance - self._cavity, _LEAST_PRECISION)
         nu = p * (self._cavity + tau) - self._pull
-        self._tau = (1.0 - _DAMPING) * self._tau + _DAMPING * tau
-        self._nu = (1.0 - _DAMPING) * self._nu + _DAMPING * nu
+        return (1.0 - _DAMPING) * self._tau + _DAMPING * tau, (1.0 - _DAMPING) * self._nu + _DAMPING * nu
+
+    def _n_moved(self, tau: Array, nu: Array) -> int:
+        """How many streams these sites tell something new of, beside what is known of each."""
+        change = tau - self._tau
+        pull = nu - self._nu - change * self._mean
+        return int((np.maximum((change * self._variance) ** 2, pull**2 * self._variance) > _MOVED).sum())
 
     def _times_covariance(self, u: Array) -> Array:
         scaled = self._root * u
