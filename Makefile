@@ -15,8 +15,8 @@ SMOKE := tests/test_import.py tests/streams/run/test_loop.py tests/streams/polic
 
 check: test lint            ## before every commit
 
-demo: $(VENV)/.all          ## from a plant's CSV files to its replayed sensor, then a search to watch; output in demo/
-	$(VENV)/bin/eccaht example --kind replay --out demo
+demo: $(VENV)/.all          ## from a plant's CSV files to its wrong sensors, then a search to watch; output in demo/
+	$(VENV)/bin/eccaht example --kind concealed --out demo
 	$(VENV)/bin/eccaht calibrate demo/history.csv --out demo/plant.model
 	$(VENV)/bin/eccaht identify --model demo/plant.model --data demo/incident.csv \
 		--plot demo/incident.png --html demo/incident.html

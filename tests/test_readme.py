@@ -45,18 +45,24 @@ def test_its_code_runs_and_its_answer_is_what_is_printed(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(eccaht, "calibrate", partial(eccaht.calibrate, drills=0))
     Path("plant").mkdir()
-    write_example(Path("plant"), kind="replay")
+    write_example(Path("plant"), kind="concealed")
     plant, search = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     page: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(plant, "README.md", "exec"), page)
     page["model"].save("plant.model")
     capsys.readouterr()
     assert run(["identify", "--model", "plant.model", "--data", "plant/incident.csv"]) == 0
-    printed = capsys.readouterr().out
+    printed = _in_one_line(capsys.readouterr().out).replace("seem to be wrong", "are wrong")  # drills make it sure
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     paragraphs = re.findall(r"^(?!\.\.\.)\S.*\n(?: +.*\n)*", shown, re.MULTILINE)
     assert len(paragraphs) >= 3
     assert [
-        text for text in paragraphs if text.split(maxsplit=1)[0].strip(":") not in COUNTED and text not in printed
+        text
+        for text in paragraphs
+        if text.split(maxsplit=1)[0].strip(":") not in COUNTED and _in_one_line(text) not in printed
     ] == []
     exec(compile(search, "README.md", "exec"), {"__name__": "__main__"})
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
