@@ -23,10 +23,9 @@ from eccaht.measurements import AtMost, Budget, Constraint
 
 SHIFTED, MOST_SHIFTED = (1, 3, 5), 5  # streams that change, and that the watch expects at most
 ASKED, EVERY = (200.0, 500.0), 500.0  # steps to a false alarm: counted for each, delays are at EVERY
-QUIET, LONG = 400, 1000  # quiet runs of a rival, and their steps
-OURS_QUIET = 50  # quiet runs of ours
-CHANGES, BEFORE, MOST = 400, 50, 1000  # runs with a change, quiet steps before it, and steps until it is given up
-NAMED, NAMING = 25, 100  # runs that go on until the set is certain, and for how many steps
+LONG = 1000  # steps of a quiet run
+BEFORE, MOST = 50, 1000  # quiet steps before a change, and steps until it is given up
+NAMING = 100  # steps that are waited for a set to be certain
 TOPS = (1, 3)  # rivals add up so many of their largest CUSUMs; the better one is shown
 GROWTH, EXPLORED = 0.05, 0.2  # what TRAS adds to streams that it does not read; how often epsilon-greedy explores
 
@@ -38,6 +37,7 @@ class Setting(NamedTuple):
     readings: int
     shift: float
     measurements: Constraint
+    runs: int = 400  # with a change, and quiet ones of a rival
 
     def problem(self, S: Array) -> Problem:
         return Problem(S, shift=self.shift, n_anomalies=(1, MOST_SHIFTED), measurements=self.measurements)
@@ -186,19 +186,19 @@ def delay_of(times: Array) -> Delay:
 
 
 def shifts_of(setting: Setting, world: str, shifted: int) -> Array:
-    """The same changes for all rules, (CHANGES, K)."""
-    return draw_shifts(CHANGES, setting.K, shifted, setting.shift, rng_for(0, world, f"{shifted} streams"))
+    """The same changes for all rules, (runs, K)."""
+    return draw_shifts(setting.runs, setting.K, shifted, setting.shift, rng_for(0, world, f"{shifted} streams"))
 
 
 def delays_of_rival(rule: Cusums, world: str) -> Iterator[Delay]:
     """For each of SHIFTED, with thresholds from quiet runs."""
-    rule.start(QUIET, world, "quiet")
+    rule.start(rule.setting.runs, world, "quiet")
     quiet = np.stack([rule.step() for _ in range(LONG)], axis=1)
     thresholds = np.concatenate([calibrate(quiet[:, :, [i]], EVERY) for i in range(len(TOPS))])
     for shifted in SHIFTED:
-        rule.start(CHANGES, world, f"{shifted} streams", "noise")
-        shifts, times = shifts_of(rule.setting, world, shifted), np.full((CHANGES, len(TOPS)), BEFORE + MOST)
-        running = np.arange(CHANGES)
+        rule.start(rule.setting.runs, world, f"{shifted} streams", "noise")
+        shifts, times = shifts_of(rule.setting, world, shifted), np.full((rule.setting.runs, len(TOPS)), BEFORE + MOST)
+        running = np.arange(rule.setting.runs)
         while rule.time < BEFORE + MOST and running.size:
             over = rule.step(shifts[running] * (rule.time >= BEFORE)) >= thresholds
             times[running] = np.where(over, np.minimum(times[running], rule.time), times[running])
@@ -219,9 +219,9 @@ def told(watch: Watch, x: Array) -> None:
     watch.tell(C, C @ x)
 
 
-def quiet_evidence(problem: Problem, readings: int, world: str, root: Array) -> Array:
+def quiet_evidence(problem: Problem, setting: Setting, world: str, root: Array) -> Array:
     """The evidence of quiet runs without an alarm, (R, LONG, 1)."""
-    fresh, found = watch_of(problem, readings, np.inf), np.zeros((OURS_QUIET, LONG, 1))
+    fresh, found = watch_of(problem, setting.readings, np.inf), np.zeros((setting.runs // 4, LONG, 1))
     for run, path in enumerate(found):
         watch, rng = copy.deepcopy(fresh), rng_for(run, world, "quiet")
         for t in range(LONG):
@@ -263,20 +263,22 @@ class Ours(NamedTuple):
 
 def watched(setting: Setting, S: Array, world: str) -> Ours:
     problem, root = setting.problem(S), np.asarray(np.linalg.cholesky(S), dtype=float)
-    quiet = quiet_evidence(problem, setting.readings, world, root)
+    quiet = quiet_evidence(problem, setting, world, root)
     own = [Watch(problem, setting.readings, asked)._threshold for asked in ASKED]
     counted = [count(quiet, np.array([threshold])) for threshold in own]
     fresh = watch_of(problem, setting.readings, float(calibrate(quiet, EVERY)[0]))
     found: list[list[Change]] = [[] for _ in SHIFTED]
     shifts = [shifts_of(setting, world, shifted) for shifted in SHIFTED]
-    for run in range(CHANGES):
+    for run in range(setting.runs):
         watch, rng = copy.deepcopy(fresh), rng_for(run, world, "before")
         for _ in range(BEFORE):
             told(watch, root @ rng.standard_normal(setting.K))
         if watch.alarm is None and watch.past is None:
             for place, shifted in enumerate(SHIFTED):
                 after = rng_for(run, world, f"{shifted} streams", "noise")
-                found[place].append(change(copy.deepcopy(watch), root, shifts[place][run], after, run < NAMED))
+                found[place].append(
+                    change(copy.deepcopy(watch), root, shifts[place][run], after, run < setting.runs // 10)
+                )
     return Ours(counted, [delay_of(np.array([each.alarmed for each in some])) for some in found], found)
 
 
@@ -285,10 +287,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.active", description=__doc__)
     parser.add_argument("--setting", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--noise", nargs="+", help="some of the covariances")
+    parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--data", type=Path, help="a CSV whose columns after the first give one covariance more")
     options = parser.parse_args()
     for name in options.setting:
-        setting = SETTINGS[name]
+        setting = SETTINGS[name]._replace(runs=options.runs)
         for noise, S in noises(setting.K, options.data).items():
             if options.noise is None or noise in options.noise:
                 show(setting, S, f"{name}, {noise}")
