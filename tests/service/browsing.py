@@ -117,9 +117,9 @@ class Service:
         self.send(self.new_plant(name), 30)
         return name
 
-    def new_plant(self, name: str) -> str:
+    def new_plant(self, name: str, **options: Any) -> str:
         """A plant without a window yet."""
-        self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "false_alarms": "1/1d"})
+        self._ask("PUT", f"/api/plants/{name}", json={"model": self._digest, "false_alarms": "1/1d", **options})
         return name
 
     def counted_plant(self, name: str) -> str:

@@ -193,6 +193,13 @@ def test_a_reading_by_hand_changes_the_answer(service: Service, pages: Pages, op
     expect(page.locator(".people")).to_contain_text("read LT-101 by hand: -1000")
 
 
+def test_which_sensors_are_read_next_is_shown_with_why(service: Service, pages: Pages, operator: str) -> None:
+    service.send(service.new_plant("few", readings=2), 30)
+    page = pages.open(operator, "#/plant/few")
+    read_next = page.locator(".facts div", has_text="Read next").locator("dd")
+    expect(read_next).to_have_text(re.compile(r"\((suspect|not read for|helps to judge).*\), .*\("))
+
+
 def test_a_plant_without_data_says_so_and_why(service: Service, pages: Pages, operator: str) -> None:
     service.plant("blind")
     page = pages.open(operator, "#/plant/blind")

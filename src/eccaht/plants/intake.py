@@ -310,6 +310,11 @@ class Intake:
         self.waiting = _pick(self.waiting, slice(count))
         return doubted
 
+    @property
+    def is_one_window(self) -> bool:
+        """Whether all rows that wait are of one window."""
+        return len(np.unique(self._starts(self.waiting.times))) == 1
+
     def finish(self) -> ReleasedWindows:
         """The windows that no later row has completed."""
         return self._release(len(self.waiting.times), _no_rows(len(self.columns)))

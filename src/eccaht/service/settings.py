@@ -69,13 +69,20 @@ class PlantOptions(Part):
 
     false_alarms: how many are bearable. lateness: for how long a window waits for rows that come late, in seconds.
     ahead: how far the clocks of sources may be ahead of the service's: after a gap, rows further in the future wait,
-    and those of another day are left out. units: of sensors whose names do not have theirs, as "Temp [°C]" has.
+    and those of another day are left out. readings: how many sensors are read in a window, those that `/next` asks for;
+    all of them if not given. costs: of sensors whose reading costs more than 1. at_least_every: times such as 1h within
+    which sensors are read. units: of sensors whose names do not have theirs, as "Temp [°C]" has.
     sources: by name, the settings of each.
     """
 
     false_alarms: str | None = Field(None, max_length=40, description="1/30d, or 1/5000w for windows")
     lateness: SecondsOrZero = Field(0.0, ge=0, le=86400, description="how long a window waits for rows that come late")
     ahead: SecondsOrZero = Field(600.0, gt=0, description="how far clocks of sources may be ahead of the service's")
+    readings: float | None = Field(None, gt=0, description="sensors read in a window, those asked for; without it: all")
+    costs: dict[Line, float] = Field(default_factory=dict, max_length=5000, description="of readings, 1 if not given")
+    at_least_every: dict[Line, Line] = Field(
+        default_factory=dict, max_length=5000, description="times such as 1h within which sensors are read"
+    )
     units: dict[Line, Unit] = Field(default_factory=dict, max_length=5000, description="units of sensors, for the page")
     sources: dict[Name, SourceDocument] = Field(default_factory=dict, max_length=20, description="where rows come from")
 

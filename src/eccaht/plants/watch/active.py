@@ -319,6 +319,12 @@ class ActiveEngine:
             self.asked = self._chosen()
         return self.asked
 
+    def why(self, k: int) -> str:
+        """Why sensor k is read next."""
+        if self._suspicion[k] > max(1.0, _AGE * self._age[k]):
+            return "suspect"
+        return f"not read for {self._age[k]:.0f} windows" if self._age[k] else "helps to judge the others"
+
     def _chosen(self) -> Index:
         plan = self.plan
         if plan.round == 1.0:

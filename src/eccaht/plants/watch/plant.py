@@ -153,6 +153,12 @@ class PlantWatch:
             return list(self._names(self.engine.ask()))
         return [name for k, name in enumerate(self.model.names) if k not in self._shelved]
 
+    def asked_next(self) -> tuple[tuple[str, str], ...]:
+        """What `ask` names, and why each; nothing where everything is read."""
+        if not isinstance(self.engine, ActiveEngine):
+            return ()
+        return tuple((self.model.names[k], self.engine.why(k)) for k in self.engine.ask().tolist())
+
     def _names(self, places: Index | None) -> tuple[str, ...]:
         return () if places is None else tuple(self.model.names[k] for k in places.tolist())
 

@@ -20,7 +20,7 @@ from eccaht.service.api.readers import Readers
 from eccaht.service.api.shapes import PlantName
 from eccaht.service.runtime.engine import Runtime
 from eccaht.service.runtime.past import check_document, sensor_rows
-from eccaht.service.runtime.views import Hub, broken_overview, moment, overview, plant_document
+from eccaht.service.runtime.views import Hub, broken_overview, moment, next_document, overview, plant_document
 from eccaht.service.security.guard import Caller, Guard, require
 from eccaht.service.sources.parsing import Most, Payloads
 from eccaht.service.sources.settings import Format, ReadingSettings
@@ -135,6 +135,14 @@ async def rows(request: Request, plant: PlantName, how: Annotated[ReadingSetting
     taken = await engine.submit(plant, found, source="http")
     unknown = [name[:_LONGEST] for name in taken.unknown[:_UNKNOWN]]
     return shapes.Delivered(**{**taken._asdict(), "unknown": unknown})
+
+
+@rows_router.get("/plants/{plant}/next", dependencies=[INGEST])
+async def next_readings(request: Request, plant: PlantName) -> shapes.NextReadings:
+    """The sensors to read next, those first that say most; all of them without the setting `readings`."""
+    engine = engine_of(request)
+    engine.check_own(plant)
+    return shapes.NextReadings(**next_document(engine.view(plant)))
 
 
 @router.post("/plants/{plant}/acknowledge", dependencies=[OPERATE])

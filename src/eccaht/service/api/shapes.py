@@ -120,6 +120,21 @@ class SuspectNow(BaseModel):
     size: float | None
 
 
+class AskedSensor(BaseModel):
+    """A sensor to read next, and why."""
+
+    sensor: str
+    why: str
+
+
+class NextReadings(BaseModel):
+    """What to read in a window. window: its start; deadline: until when its rows may come; null if not known yet."""
+
+    sensors: list[AskedSensor]
+    window: str | None
+    deadline: str | None
+
+
 class PlantShape(PlantNow):
     """A plant as it is now."""
 
@@ -135,6 +150,7 @@ class PlantShape(PlantNow):
     fault: FaultNow | None
     still_since: dict[str, str]
     suspects: list[SuspectNow]
+    asked: list[AskedSensor]
     late: int
     duplicate: int
     ahead: int

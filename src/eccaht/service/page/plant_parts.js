@@ -67,6 +67,7 @@ export function plantHead(context, plant) {
     ],
     ["Windows", plant.windows ? `${plant.windows.toLocaleString("en")} of ${length}` : noWindow(plant)],
     ["Sensors", String(plant.sensors.length)],
+    ...(plant.asked.length ? [["Read next", plant.asked.map(({ sensor, why }) => `${sensor} (${why})`).join(", ")]] : []),
     ["Rows left out", left.join(", ") || "none"],
     ["Model", `${plant.model} (${plant.model_digest.slice(0, 8)})`],
     ["False-alarm rate", h("span", { title: plant.false_alarm_rate }, plant.false_alarm_rate.split(" (")[0])],

@@ -19,6 +19,10 @@
  * @property {string | null} plant
  * @property {Record<string, any>} document
  *
+ * @typedef {object} AskedSensor
+ * @property {string} sensor
+ * @property {string} why
+ *
  * @typedef {object} CheckDocument
  * @property {string} sensor
  * @property {number | null} read
@@ -131,6 +135,9 @@
  * @property {string | null} false_alarms
  * @property {number} lateness
  * @property {number} ahead
+ * @property {number | null} readings
+ * @property {Record<string, number>} costs
+ * @property {Record<string, string>} at_least_every
  * @property {Record<string, string>} units
  * @property {Record<string, any>} sources
  *
@@ -178,6 +185,7 @@
  * @property {Fault | null} fault
  * @property {Record<string, string>} still_since
  * @property {Suspect[]} suspects
+ * @property {AskedSensor[]} asked
  * @property {number} late
  * @property {number} duplicate
  * @property {number} ahead

@@ -18,7 +18,7 @@ from eccaht.plants.intake import Rows
 from eccaht.service.rows import Busy, Receipt, SourceState, UnknownPlant
 from eccaht.service.runtime import owners, tidying
 from eccaht.service.runtime.owners import Owners
-from eccaht.service.runtime.plant import LivePlant
+from eccaht.service.runtime.plant import READ_BY, LivePlant, planned_for
 from eccaht.service.runtime.views import Hub, PlantView, event_message, source_document
 from eccaht.service.runtime.worker import Job, Worker
 from eccaht.service.settings import PlantOptions, Settings
@@ -223,6 +223,9 @@ class Runtime:
         """
         if name not in self.worker.views and len(self.worker.views) >= self.settings.limits.plants:
             raise ValueError(f"there are {len(self.worker.views)} plants, as many as limits.plants allows")
+        if options.readings is not None and not self._is_read_so(name, model_digest, options):
+            model = await self._do(lambda connection: self.worker.model(connection, model_digest), None, group=False)
+            await asyncio.to_thread(planned_for, model, options)  # which would hold up the plants
         ended: list[Event] = await self._do(
             lambda connection: self.worker.put(connection, name, model_digest, options, who),
             name,
@@ -230,6 +233,13 @@ class Runtime:
             by_force=by_force,
         )
         self.hub.publish([event_message(name, event) for event in ended])
+
+    def _is_read_so(self, name: str, digest: str, options: PlantOptions) -> bool:
+        """Whether the plant is watched with this model and these readings already."""
+        view = self.worker.views.get(name)
+        if view is None or view.model_digest != digest:
+            return False
+        return all(getattr(view.options, each) == getattr(options, each) for each in READ_BY)
 
     async def remove_plant(self, name: str, who: str) -> None:
         if name not in self.worker.broken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -15,6 +16,7 @@ from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.data.windows import Batch
 from eccaht.plants.incident.alarms import STANDING
 from eccaht.plants.intake import REMEMBERED, Intake, Rows
+from eccaht.plants.watch.active import ReadingPlan, budget_of, planned
 from eccaht.plants.watch.state import with_rate
 from eccaht.service.rows import Receipt, SourceState
 from eccaht.service.runtime.views import PlantView, finite
@@ -24,6 +26,7 @@ from eccaht.service.store.schema import STATES, UNJUDGED, checkpoints, counts, e
 from eccaht.service.store.store import StoredStep, insert, last_number, now, upsert
 from eccaht.streams import Alarm
 
+READ_BY = {"readings", "costs", "at_least_every"}  # settings
 EVERY = 60  # windows between checkpoints
 _DAY = 86400.0  # seconds after which rows that are ahead of the clock are not kept for later
 _REBUILT = 2000  # windows at most from which a state is built anew
@@ -57,8 +60,9 @@ class LivePlant:
 
     @staticmethod
     def session_for(model: Model, digest: str, options: PlantOptions) -> Session:
-        every = false_alarm_every(options.false_alarms, model, "false_alarms")
-        session = Session(PlantWatch(model, false_alarm_every=every), digest)
+        every, budget = false_alarm_every(options.false_alarms, model, "false_alarms"), budget_for(model, options)
+        plan = None if budget is None else planned_for(model, options)
+        session = Session(PlantWatch(model, false_alarm_every=every, plan=plan), digest)
         session.notices.on = True
         return session
 
@@ -89,6 +93,7 @@ class LivePlant:
             start, counted = np.datetime64(window.start, "us"), np.full(len(model.names), rows)
             sample = Sample(start, values, counted, late=window.late)
             session.take(sample, plant.clock)
+            session.watch.asked_next()  # as `_look` did
         session.settle()
         session.number = max(session.number, last_number(connection, name))  # whoever made them
         columns = (windows.c.start, windows.c.seen)
@@ -137,6 +142,7 @@ class LivePlant:
         before, held_before, step = self.counts.copy(), self.held, StoredStep(self.name)
         self.hearing.strange = unknown if len(unknown) == len(rows.names) else ()
         released = self.intake.add_scaled(Batch(readings.times[~future], readings.values[~future]), limit)
+        whole = self.intake.finish() if self._has_all_asked else None
         self.held = self._doubted(limit)
         ahead, held = int(future.sum()) + released.ahead, self.held
         self.counts["late"] += released.late
@@ -144,9 +150,10 @@ class LivePlant:
         self.counts["ahead"] += ahead
         self.counts["waiting"] = self.intake.unreported
         step.again = [{"plant": self.name, "start": start, "seen": seen} for start, seen in released.again.items()]
-        for sample, seen in zip(released.samples, released.seen, strict=True):
-            self._window(step, sample, seen)
-        self._wait(step, released.new)
+        for part in (released, *([] if whole is None else [whole])):
+            for sample, seen in zip(part.samples, part.seen, strict=True):
+                self._window(step, sample, seen)
+        self._wait(step, (whole or released).new)
         if not step.windows:
             self.hearing.ahead += ahead + max(held - held_before, 0)
         self._listen(step)
@@ -155,6 +162,15 @@ class LivePlant:
         return step, Receipt(
             len(rows.times), released.late, released.duplicate, len(step.windows), unknown, ahead, held
         )
+
+    @property
+    def _has_all_asked(self) -> bool:
+        """Whether the rows that wait are a window with all readings that were asked for: the next one depends on it."""
+        waiting, (asked, usual) = self.intake.waiting, (self.asked, self.model.usual_rows)
+        if not asked or not len(waiting.times) or self.intake.held or not self.intake.is_one_window:
+            return False
+        places = [self.model.names.index(name) for name, _ in asked]
+        return bool(((~np.isnan(waiting.values[:, places])).sum(axis=0) >= usual).all())
 
     def _doubted(self, limit: int | None) -> int:
         """How many rows wait until others agree with them, or until their time has come."""
@@ -281,6 +297,7 @@ class LivePlant:
         """Where the watch stands, which takes a while to compute, once a window."""
         self.evidence, self.state = self.session.watch.evidence, self.session.watch.state
         self.peak = 0.0 if self.session.watch.alarm is None else max(self.peak, self.evidence)
+        self.asked = self.session.watch.asked_next()
 
     def view(self, sources: Mapping[str, SourceState]) -> PlantView:
         watch, operator = self.session.watch, self.session.operator
@@ -299,6 +316,7 @@ class LivePlant:
             windows=self.session.windows,
             alarm=alarm,
             peak=self.peak,
+            asked=self.asked,
             acknowledged=alarm is not None and bool(operator.acknowledged == alarm.time),
             still={kind: watch.still(kind) for kind in STANDING},
             shelved=dict(operator.shelved),
@@ -334,6 +352,35 @@ class LivePlant:
         return tuple(found)
 
 
+def budget_for(model: Model, options: PlantOptions) -> ReadingPlan | None:
+    """What may be read of a window, before anything was counted; None: everything is read."""
+    if options.readings is None:
+        if options.costs or options.at_least_every:
+            raise ValueError("costs and at_least_every are for a plant with few readings: give readings")
+        return None
+    return budget_of(model, options.readings, options.costs, options.at_least_every)
+
+
+@lru_cache(maxsize=8)
+def _planned(model: Model, readings: str) -> ReadingPlan:
+    budget = budget_for(model, PlantOptions.model_validate_json(readings))
+    assert budget is not None
+    return planned(model, budget)
+
+
+def planned_for(model: Model, options: PlantOptions) -> ReadingPlan:
+    """The plan with what was counted on the history, which takes long and is done once."""
+    return _planned(model, options.model_dump_json(include=READ_BY))
+
+
+def reads_as(plan: ReadingPlan | None, budget: ReadingPlan | None) -> bool:
+    """Whether a plan has this budget."""
+    if plan is None or budget is None:
+        return plan is budget
+    same = np.array_equal(plan.costs, budget.costs) and np.array_equal(plan.within, budget.within)
+    return same and plan.readings == budget.readings
+
+
 def put_plant(
     connection: sa.Connection,
     name: str,
@@ -345,25 +392,26 @@ def put_plant(
 ) -> StoredStep:
     """Write a plant, and return what has to be stored of it beside that.
 
-    old: the plant as the store has it, None if there is none. With the same model it goes on, at another false-alarm
-    rate perhaps; else a new era begins. most: rows that may wait.
+    old: the plant as the store has it, None if there is none. With the same model and readings it goes on, at another
+    false-alarm rate perhaps; else a new era begins. most: rows that may wait.
     """
     row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == name)).one_or_none()
     era, created = (1, now()) if row is None else (row.era, row.created)
-    session = LivePlant.session_for(model, digest, options)
-    if old is not None and old.digest == digest:
-        step, every = StoredStep(name), session.watch.false_alarm_every
+    every, budget = false_alarm_every(options.false_alarms, model, "false_alarms"), budget_for(model, options)
+    if old is not None and old.digest == digest and reads_as(old.session.watch.plan, budget):
+        step = StoredStep(name)
         if every != old.session.watch.false_alarm_every:
             old.session.watch = with_rate(old.session.watch, every)
             step.checkpoint = old.checkpoint()
     else:
         era += row is not None
+        session = LivePlant.session_for(model, digest, options)
         closed = list[Event]()
         session.number = last_number(connection, name)
         if old is not None:
             session.position = old.session.position
             session.hearing.know(old.hearing.reason)
-            closed = old.session.close("the plant has another model now", old.clock)
+            closed = old.session.close("the plant has another model now, or is read otherwise", old.clock)
             session.number = max(session.number, old.session.number)
         plant = LivePlant(name, model, digest, era, options, session, most)
         connection.execute(sa.delete(schema.pending).where(schema.pending.c.plant == name))

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eccaht.base.arrays import Array
-from eccaht.base.clock import Clock
+from eccaht.base.clock import Clock, microseconds
 from eccaht.plants import Event, Model
+from eccaht.plants.data.horizon import latest_believed
 from eccaht.plants.watch.events import iso
 from eccaht.plants.watch.plant import State
 from eccaht.service.rows import Busy, SourceState
@@ -57,6 +58,7 @@ class PlantView:
     windows: int
     alarm: Alarm | None
     peak: float  # the largest evidence of the alarm so far
+    asked: tuple[tuple[str, str], ...]  # sensors to read next and why, none where all are read
     acknowledged: bool
     still: Mapping[str, Mapping[str, np.datetime64]]  # by kind, sensors that are stuck, silent or out of range
     shelved: Mapping[str, np.datetime64]
@@ -211,6 +213,7 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "fault": None if view.alarm is None else _alarm_document(view.alarm, clock),
         "still_since": {name: stamp(clock, time) for names in view.still.values() for name, time in names.items()},
         "suspects": list(view.suspects),
+        "asked": [{"sensor": sensor, "why": why} for sensor, why in view.asked],
         "late": view.late,
         "duplicate": view.duplicate,
         "ahead": view.ahead,
@@ -218,6 +221,21 @@ def plant_document(view: PlantView, model_name: str) -> dict[str, Any]:
         "options": view.options.model_dump(mode="json"),
         "offsets": {view.sensors[k]: float(offsets[k]) for k in np.flatnonzero(offsets).tolist()},
         "restorable": view.restorable,
+    }
+
+
+def next_document(view: PlantView) -> dict[str, Any]:
+    """The sensors to read in the window that comes, or in the one that is open, and until when their rows may come."""
+    clock, step = view.model.clock, round(view.model.seconds * 1e6)
+    known = None if view.position is None else microseconds(view.position) + step
+    present = latest_believed(clock, 0.0)
+    open_now = None if present is None or clock.zone is None else int(clock.floor(np.array([present]), step)[0])
+    start = max((time for time in (known, open_now) if time is not None), default=None)
+    asked = view.asked or tuple((name, "") for name in view.sensors if name not in view.shelved)
+    return {
+        "sensors": [{"sensor": sensor, "why": why} for sensor, why in asked],
+        "window": stamp(clock, start),
+        "deadline": None if start is None else stamp(clock, start + step + round(view.options.lateness * 1e6)),
     }
 
 

@@ -263,14 +263,14 @@ class Worker:
             old = self._read(connection, name)
         except (UnknownPlant, ValueError):  # what cannot be read is made anew
             old = None
-        model = self._model(connection, digest)
+        model = self.model(connection, digest)
         step = put_plant(connection, name, model, digest, options, old, self.settings.limits.pending)
         shown = {"model": digest, "options": options.model_dump(mode="json")}
         step.audit = audit_row(who, "plant", name, shown)
         write_steps(connection, [step], self._outgoing)
         return step.events
 
-    def _model(self, connection: sa.Connection, digest: str) -> Model:
+    def model(self, connection: sa.Connection, digest: str) -> Model:
         if digest not in self._models:
             models = schema.models.c
             found = connection.execute(sa.select(models.content, models.name).where(models.digest == digest)).first()
@@ -293,7 +293,7 @@ class Worker:
         row = connection.execute(sa.select(schema.plants).where(schema.plants.c.name == name)).one_or_none()
         if row is None:
             raise UnknownPlant(name)
-        plant = LivePlant.load(connection, row, self._model(connection, row.digest), self.settings.limits.pending)
+        plant = LivePlant.load(connection, row, self.model(connection, row.digest), self.settings.limits.pending)
         if name not in self.owners.mine:
             plant.hearing.heard = None  # its rows go to another service
         elif (before := self._plants.get(name)) is not None and before.hearing.heard is not None:
