@@ -12,13 +12,19 @@ LINK = re.compile(r"\]\((?!\w+://|#)([^)]+)\)")
 
 
 def notebook(text: str) -> dict[str, Any]:
-    """A page as a notebook: python and sh blocks are cells; what they print is left to the notebook."""
-    cells, end = [], 0
+    """A page as a notebook: python and sh blocks are cells, and texts what they print, as the tests of pages prove."""
+    cells: list[dict[str, Any]] = []
+    end = ran = 0
     for found in BLOCK.finditer(text):
         cells.append(_cell("markdown", LINK.sub(r"](../tutorials/\1)", text[end : found.start()]), len(cells)))
         end = found.end()
         if found[1] != "text":
+            ran += 1
             cells.append(_cell("code", ("%%sh\n" if found[1] == "sh" else "") + found[2], len(cells)))
+            cells[-1]["execution_count"] = ran
+        elif last := [cell for cell in cells if cell["cell_type"] == "code"][-1:]:
+            printed = found[2].splitlines(keepends=True)
+            last[0]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": printed}]
     cells.append(_cell("markdown", LINK.sub(r"](../tutorials/\1)", text[end:]), len(cells)))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return {
