@@ -1,4 +1,4 @@
-"""Marginals of very many streams by expectation propagation, at the cost of t K for reading number t, t up to K.
+"""Marginals of very many streams by expectation propagation, at the cost of t^2 K for reading number t, t up to K.
 
 The readings say r = H z + noise of the indicator z of the set, noise of variance 1. If z were Gaussian its posterior
 would be known in closed form, and t readings of K streams need t x t matrices only. So each stream's prior, 0 or 1, is
@@ -6,10 +6,13 @@ replaced by a Gaussian (its site) of precision tau and shift nu, chosen such tha
 Gaussian has the mean and the variance of the 0/1 variable (Minka 2001). That the set has n streams is one
 reading more, of the sum of z.
 
-One round of matching is enough: sites are kept from reading to reading. Late in a search few of them would move; then
-all wait until there are 1/64 more readings.
+One round of matching a reading is enough: the sites are kept from reading to reading. Searches in which they waited for
+a 64th more readings took 1.1 to 2.7 times the readings.
+
 More than K readings say no more than K weighted sums of them, by which they are replaced.
 """
+
+from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cholesky, qr, solve_triangular
@@ -27,8 +30,6 @@ _FARTHEST = 30.0  # log-odds
 _ROUNDING = 1e-13  # of the largest diagonal entry: keeps almost noiseless readings factorable
 _NEGLIGIBLE = 1e-8  # of the noise variance of a reading
 _NEW = 1e-6  # share of a reading that earlier ones do not explain, below which all are factored anew
-_PATIENCE = 64  # sites move when there is one reading more in so many,
-_MOVED, _FEW = 0.1, 16  # or when more than a few would move by this, squared and in units of the stream's own variance
 
 
 class Propagation:
@@ -43,7 +44,6 @@ class Propagation:
     FIELDS = (
         Field("rows", ("m", "K+1")),
         Field("n_readings", (), int),
-        Field("_factored", (), int, low=1),
         Field("_tau", ("K",), low=_LEAST_PRECISION),
         Field("_nu", ("K",)),
     )
@@ -66,12 +66,9 @@ class Propagation:
         self._table[self._used, :-1], self._table[self._used, -1] = h, r
         self._used, self.n_readings = self._used + 1, self.n_readings + 1
         self._extend(h, r)
-        tau, nu = self._matched()
-        waiting = 0 < (self._used - self._factored) * _PATIENCE < self._used
-        if not waiting or self._n_moved(tau, nu) > _FEW:
-            self._tau, self._nu = tau, nu
-            self._condense()
-            self._refresh()
+        self._match()
+        self._condense()
+        self._refresh()
 
     def _condense(self) -> None:
         """Replace more than K readings by K whose Gram matrix is the same: H = Q R, and r = Q'r."""
@@ -100,8 +97,7 @@ class Propagation:
         """The Gaussian posterior under the present sites: V = R (I - W'W) R with R = tau^-1/2."""
         H, r = self._table[: self._used, :-1], self._table[: self._used, -1]
         self._root = self._tau**-0.5
-        self._buffer = np.empty((self._used + self._used // (_PATIENCE - 1) + 1, self._tau.size))
-        scaled = np.multiply(H, self._root, out=self._buffer[: self._used])
+        scaled = H * self._root
         gram = dsyrk(1.0, scaled.T, trans=1, lower=1)
         places = np.diag_indices(len(gram))
         self._largest = float(gram[places].max())
@@ -112,11 +108,13 @@ class Propagation:
         self._alone = self._nu / self._tau
         self._surprise = solve_triangular(lower, r - H @ self._alone, lower=True, check_finite=False)
         self._mean = self._alone + self._root * (self._surprise @ self._half)
-        self._factored = self._used
         self._judge()
 
     def _extend(self, h: Array, r: float) -> None:
-        """The same for one reading more under the same sites, at the cost of t K by one row more of W."""
+        """The same for one reading more under the same sites, at the cost of t K by one row more of W.
+
+        W itself is left as it is: the sites move next, and with them all of it.
+        """
         new = h * self._root
         known = self._half @ new
         whole = float(new @ new)
@@ -126,9 +124,8 @@ class Propagation:
             self._refresh()
             return
         deviation = variance**0.5
-        row = np.divide(new - known @ self._half, deviation, out=self._buffer[self._used - 1])
+        row = (new - known @ self._half) / deviation
         surprise = (r - float(h @ self._alone) - float(known @ self._surprise)) / deviation
-        self._half, self._surprise = self._buffer[: self._used], np.append(self._surprise, surprise)
         self._left = self._left - row * row
         self._mean = self._mean + self._root * (surprise * row)
         self._judge()
@@ -140,19 +137,14 @@ class Propagation:
         self._pull = self._mean / self._variance - self._nu
         self.log_odds = np.clip(self._prior_odds + self._pull - 0.5 * self._cavity, -_FARTHEST, _FARTHEST)
 
-    def _matched(self) -> tuple[Array, Array]:
-        """The sites, moved towards those that give each stream its mean and variance."""
+    def _match(self) -> None:
+        """Move the sites towards those that give each stream its mean and variance."""
         p = expit(self.log_odds)
         variance = np.maximum(p * expit(-self.log_odds), _LEAST_VARIANCE)
         tau = np.maximum(1.0 / variance - self._cavity, _LEAST_PRECISION)
         nu = p * (self._cavity + tau) - self._pull
-        return (1.0 - _DAMPING) * self._tau + _DAMPING * tau, (1.0 - _DAMPING) * self._nu + _DAMPING * nu
-
-    def _n_moved(self, tau: Array, nu: Array) -> int:
-        """How many streams these sites tell something new of, beside what is known of each."""
-        change = tau - self._tau
-        pull = nu - self._nu - change * self._mean
-        return int((np.maximum((change * self._variance) ** 2, pull**2 * self._variance) > _MOVED).sum())
+        self._tau = (1.0 - _DAMPING) * self._tau + _DAMPING * tau
+        self._nu = (1.0 - _DAMPING) * self._nu + _DAMPING * nu
 
     def _times_covariance(self, u: Array) -> Array:
         scaled = self._root * u
@@ -162,10 +154,6 @@ class Propagation:
         """Go on from restored fields, whose readings must add up to these statistics."""
         check_same(0.5 * (self.rows[:, :-1] ** 2).sum(axis=0), half_diagonal, "readings and statistics")
         check_same(self.rows[:, -1] @ self.rows[:, :-1], linear, "readings and statistics")
-        used, self._used = self._used, self._factored
-        if self.n_readings < used - 1 or not 0 <= (used - self._factored) * _PATIENCE < used:
+        if self.n_readings < len(self.rows):
             raise ValueError("its marginals are damaged: their numbers of readings do not agree")
         self._refresh()
-        for *h, r in self._table[self._factored : used]:
-            self._used += 1
-            self._extend(np.array(h), r)
