@@ -65,7 +65,7 @@ _KNOWN = {
     "two-stage": PolicyLook("orange", "--", "d"),
     "oracle-design": PolicyLook("brown", "--", "P"),
     "chernoff": PolicyLook("brown", ":", "v"),
-    "controlled-sensing": PolicyLook("wine", "--", "P"),
+    "controlled-sensing": PolicyLook("wine", ":", "P"),
     "extrinsic-jensen-shannon": PolicyLook("vermillion", ":", "X"),
     "track-and-stop": PolicyLook("vermillion", "-.", "D"),
     "frank-wolfe": PolicyLook("purple", ":", "s"),
