@@ -58,7 +58,7 @@ def test_every_endpoint_has_the_scope_of_the_table(service: Service) -> None:
     for (method, path), scope in found.items():
         if path in ("/me", "/logout"):
             wanted = "any"
-        elif path.endswith("/rows"):
+        elif path.endswith(("/rows", "/next")):
             wanted = "ingest"
         elif path in ("/audit", "/outbox") or method in ("PUT", "DELETE") or (method, path) == ("POST", "/models"):
             wanted = "admin"
