@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations
 
@@ -135,6 +136,15 @@ def test_what_is_known_is_in_every_candidate() -> None:
         assert all(known.wrong <= each and not known.sound & each for each in found)
         assert sum(found.values()) == pytest.approx(1.0)
     assert posterior(case, 0.3, Known(frozenset(range(2 * PAIRS)))) == {}
+
+
+def test_without_another_candidate_nothing_makes_certain() -> None:
+    case = case_of(1, (0,))
+    named = (0, 2, 4)
+    naming = replace(case.found.naming, named=named)
+    stuck = replace(case, found=replace(case.found, naming=naming, wrong=dict.fromkeys(named, "stuck")))
+    for known in (Known(), Known(sound=frozenset({1}))):
+        assert posterior(stuck, 0.6, known) == {frozenset(named): pytest.approx(0.6)}
 
 
 @pytest.fixture(scope="module")

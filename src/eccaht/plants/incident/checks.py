@@ -66,7 +66,7 @@ def posterior(case: Courses, confidence: float, known: Known = NOTHING_KNOWN) ->
     total = sum(weights.values())
     found = {each: (1.0 - confidence) * weight / total for each, weight in weights.items()} | {named: confidence}
     left = {each: share for each, share in found.items() if known.allows(each)}
-    total = sum(left.values())
+    total = sum(left.values()) if weights else 1.0  # which other sets there are is not known then
     return {each: left[each] / total for each in sorted(left, key=lambda each: -left[each])}
 
 
