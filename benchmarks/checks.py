@@ -25,7 +25,7 @@ from eccaht.plants.incident.faults import MOST_FAULTY
 from eccaht.plants.incident.naming import incidents_of
 from eccaht.plants.incident.trials import Judge, alarmed_before, first_alarm, halves_of, plans_of, run_plans
 
-RUNS, QUICK_RUNS, PLANTS, AT_ONCE = 1000, 100, 4, 64
+RUNS, QUICK_RUNS, PLANTS, AT_ONCE = 1000, 100, 2, 64
 ALPHA = 0.05
 KINDS = {"short memory": "step", "changing load": "replay"}
 
