@@ -4,8 +4,6 @@ What mathematics or a file's layout fixes stands where it is used; limits of wha
 check. Windows are the model's windows, spreads those of a sensor (robust units), nats -log of a share.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

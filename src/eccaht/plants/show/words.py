@@ -1,7 +1,5 @@
 """An answer in words, for a terminal of a hundred columns."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterable

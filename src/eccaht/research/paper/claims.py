@@ -3,8 +3,6 @@
 A claim is a function: its docstring says what the paper claims and how that is judged, as the report prints them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import combinations

@@ -1,7 +1,5 @@
 """How a claim becomes a verdict: numbers with intervals from the runs, and the rules that read them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

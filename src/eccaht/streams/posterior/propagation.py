@@ -12,8 +12,6 @@ a 64th more readings took 1.1 to 2.7 times the readings.
 More than K readings say no more than K weighted sums of them, by which they are replaced.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.linalg.blas import dsyrk, dtrsm
