@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from eccaht.base.files import NotWritten, locked, replacing
+from eccaht.base.files import NotWritten, exclusive, replacing
 
 resource = pytest.importorskip("resource", reason="needs limits of file sizes")
 
@@ -126,8 +126,8 @@ def test_nothing_but_a_regular_file_is_replaced(kind: str, tmp_path: Path) -> No
 _HOLD = """
 import sys, time
 from pathlib import Path
-from eccaht.base.files import locked
-with locked(Path(sys.argv[1])):
+from eccaht.base.files import exclusive
+with exclusive(Path(sys.argv[1]), ""):
     print("locked", flush=True)
     time.sleep(60)
 """
@@ -135,12 +135,13 @@ with locked(Path(sys.argv[1])):
 
 def test_one_process_at_a_time_and_a_killed_one_holds_nothing(tmp_path: Path) -> None:
     pytest.importorskip("fcntl", reason="there is no lock on Windows")
-    with subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+    lock = tmp_path / "lock"
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(lock)], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
-        with pytest.raises(ValueError, match="another process"), locked(tmp_path):
+        with pytest.raises(ValueError, match="another process"), exclusive(lock, "another process"):
             pytest.fail("both write")
         os.kill(other.pid, signal.SIGKILL)
     for _ in range(2):
-        with locked(tmp_path):
+        with exclusive(lock, "another process"):
             pass

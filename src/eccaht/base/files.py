@@ -35,7 +35,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-LOCK = ".lock"
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFCHR: "a device",
@@ -97,13 +96,6 @@ def destination(path: Path) -> Path:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Be the only process that writes to the directory."""
-    with exclusive(directory / LOCK, f"another process is writing to {directory}: let it end, or use another --out"):
-        yield
-
-
-@contextmanager
 def exclusive(lock: Path, busy: str) -> Iterator[None]:
     """Be the only process that holds this lock; the system takes it from one that is killed.
 
@@ -149,18 +141,13 @@ def write_archive(path: str | PathLike[str], kind: str, version: int, state: Map
 
     An existing file is replaced only once the new one is complete.
     """
-    parts = _parts(kind, version, state)
+    content = archive_bytes(kind, version, state)
     with replacing(Path(path)) as file:
-        file.writelines(parts)
+        file.write(content)
 
 
 def archive_bytes(kind: str, version: int, state: Mapping[str, Any]) -> bytes:
-    """The bytes of the file that `write_archive` would write."""
-    return b"".join(_parts(kind, version, state))
-
-
-def _parts(kind: str, version: int, state: Mapping[str, Any]) -> list[Any]:
-    """What a file consists of, one piece after the other."""
+    """The bytes of the file that `write_archive` writes."""
     arrays: dict[str, NDArray[Any]] = {}
     content = _without_arrays(state, "", arrays)
     numbers = {name: _as_written(array) for name, array in arrays.items()}
@@ -170,10 +157,8 @@ def _parts(kind: str, version: int, state: Mapping[str, Any]) -> list[Any]:
     text += b" " * (-len(text) % 8)  # arrays begin at multiples of their numbers
     _parsed(text, _FRONT + len(text) + sum(array.nbytes for array in numbers.values()))  # or reading would refuse it
     parts: list[Any] = [len(text).to_bytes(_LENGTH, "little"), text, *numbers.values()]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return [_MAGIC, digest.digest(), *parts]
+    body = b"".join(parts)
+    return b"".join([_MAGIC, hashlib.sha256(body).digest(), body])
 
 
 def _refused(value: Any) -> Any:

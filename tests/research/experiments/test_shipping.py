@@ -90,7 +90,7 @@ def test_a_worker_has_the_policies_of_the_process_that_sent_them() -> None:
     home, own = pickle.loads(workers.packed_policies())
     assert own == {}
     register_policy("mine", Entry("", "", in_turn))
-    workers._take.cache_clear()
+    workers.learn.cache_clear()
     workers.learn(pickle.dumps((home, {})))  # a thread of the very process that packed them
     assert [*own_entries()] == ["mine"]
     workers.learn(pickle.dumps(("another", {})))

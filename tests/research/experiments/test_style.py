@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from eccaht.base.presentation.style import figure_style, save_figure
+from eccaht.base.presentation.style import figure_style, saving_figure
 from eccaht.research.experiments.tables import save_table
 
 
@@ -21,7 +21,7 @@ def small_figure() -> Figure:
 
 
 def test_a_figure_is_saved_as_pdf_and_png(tmp_path: Path) -> None:
-    files = save_figure(small_figure(), tmp_path / "a.b")
+    files = [*saving_figure(small_figure(), tmp_path / "a.b")]
     assert [file.name for file in files] == ["a.b.pdf", "a.b.png"]
     assert files[0].read_bytes().startswith(b"%PDF")
     assert files[1].read_bytes().startswith(b"\x89PNG")
@@ -29,9 +29,9 @@ def test_a_figure_is_saved_as_pdf_and_png(tmp_path: Path) -> None:
 
 
 def test_the_same_figure_gives_the_same_bytes_and_no_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "first")]
+    first = [file.read_bytes() for file in saving_figure(small_figure(), tmp_path / "first")]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for whoever asks
-    second = [file.read_bytes() for file in save_figure(small_figure(), tmp_path / "second")]
+    second = [file.read_bytes() for file in saving_figure(small_figure(), tmp_path / "second")]
     assert first == second
     assert b"CreationDate" not in first[0]
 

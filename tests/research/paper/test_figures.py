@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from eccaht import effective_rank
-from eccaht.base.presentation.style import save_figure
+from eccaht.base.presentation.style import saving_figure
 from eccaht.base.randomness import rng_for
 from eccaht.base.statistics import Delay, delay, estimate, first_reached, reached_for_good
 from eccaht.research.experiments.comparison import compare
@@ -211,7 +211,9 @@ def test_real_runs_are_drawn_and_written_the_same_way_twice(tmp_path: Any) -> No
             hits,
         )
         if kind == "curves":
-            once, again = ([file.read_bytes() for file in save_figure(draw(results), tmp_path / name)] for name in "ab")
+            once, again = (
+                [file.read_bytes() for file in saving_figure(draw(results), tmp_path / name)] for name in "ab"
+            )
         else:  # files differ by nothing but what is drawn
             once, again = (rendered(draw(results)) for _ in range(2))
         assert once == again

@@ -62,7 +62,6 @@ STYLE: dict[Any, Any] = {
 
 # without a date the same table gives the same bytes
 _METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-_PAIR = ("pdf", "png")
 _COORDINATE = re.compile(r"(\.\d\d)\d+")  # hundredths of a point are fine enough
 
 
@@ -75,14 +74,9 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write path.pdf and path.png (`path` has no suffix) and return both; no half-written file stays."""
-    return list(saving_figure(figure, path))
-
-
 def saving_figure(figure: Figure, path: Path) -> Iterator[Path]:
-    """The same one by one, so that what was written is known where the next one fails."""
-    for suffix in _PAIR:
+    """Write path.pdf and path.png one by one, so that what was written is known where the next fails."""
+    for suffix in ("pdf", "png"):
         yield save_picture(figure, path.with_name(f"{path.name}.{suffix}"))
 
 

@@ -177,16 +177,6 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def nearest(name: object, known: Iterable[str], *, cutoff: float = 0.4) -> str | None:
-    """The known name that is most like this one; None if none is like it.
-
-    >>> nearest("ecc-ath", ["joint", "ecc-aht"]), nearest("xyz", ["joint"])
-    ('ecc-aht', None)
-    """
-    near = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
-    return near[0] if near else None
-
-
 def explained(error: BaseException) -> str:
     """The kind of an error and its message, in one line.
 
@@ -202,8 +192,8 @@ def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "", cut
     >>> did_you_mean("tmep", ["temp", "flow"]), did_you_mean("xyz", ["temp"])
     (": did you mean 'temp'?", '')
     """
-    near = nearest(name, known, cutoff=cutoff)
-    return otherwise if near is None else f": did you mean {near!r}?"
+    near = get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    return f": did you mean {near[0]!r}?" if near else otherwise
 
 
 def unknown(name: object, known: Iterable[str], what: str, *, cutoff: float = 0.4) -> ValueError:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -87,43 +87,31 @@ def find_collections(directory: Path) -> _FoundRecording:
     """
     if not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give a collection, or a directory of collections")
-    own = kind_of(directory)
+    own = _entities(directory)
     children = [path for path in sorted(directory.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    below = {path: kind_of(path) for path in children} if own in (None, "skab") else {}
-    if own is not None and set(below.values()) <= {None, "skab"}:
+    below = {path: _entities(path) for path in children} if not own or own[0].kind == "skab" else {}
+    if own and all(entity.kind == "skab" for some in below.values() for entity in some):
         below = {directory: own}
-    found, skipped = _FoundRecording([], []), []
-    for path, kind in below.items():
-        if kind is None:
-            skipped.append(path.name)
-        else:
-            found.entities.extend(_ENTITIES[kind](path))
-    if not found.entities:
+    found = [entity for some in below.values() for entity in some]
+    if not found:
         raise ValueError(
             f"no labelled collection in {directory}: it has no truth.json beside train and test, nor files of another "
             "known layout (BATADAL, SKAB, TEP, Sock Shop, air handler), nor has a directory below it"
         )
-    found.notes.extend(f"{name} is skipped: its layout is none of the known ones" for name in skipped)
-    return found
+    skipped = (path.name for path, some in below.items() if not some)
+    return _FoundRecording(found, [f"{name} is skipped: its layout is none of the known ones" for name in skipped])
 
 
-def kind_of(directory: Path) -> Kind | None:
-    truth = (directory / "truth.json").is_file()
-    if truth and (directory / "train").is_dir():
-        return "servers"
-    if truth and _sheet(directory, "history") and _sheets(directory, "attacks"):
-        return "batadal"
-    if truth and _sheet(directory, "history") and _sheet(directory, "test"):
-        return "hvac"
-    if truth and _cases(directory):
-        return "sockshop"
-    if _sheet(directory, "normal") and _sheets(directory, "fault-"):
-        return "tep"
-    return "skab" if next(_labelled_sheets(directory), None) else None
+def _entities(directory: Path) -> list[Entity]:
+    """Those of the first layout that the directory has; none if it has none."""
+    layouts = (_servers, _batadal, _hvac, _sockshop, _tep, _skab)
+    return next((found for layout in layouts if (found := list(layout(directory)))), [])
 
 
 def _servers(directory: Path) -> Iterator[Entity]:
     path = directory / "truth.json"
+    if not (path.is_file() and (directory / "train").is_dir()):
+        return
     try:
         truth = json.loads(path.read_text(encoding="utf-8"))
         segments = {str(name): tuple(map(_segment, entries)) for name, entries in truth.items()}
@@ -153,24 +141,23 @@ def _segment(entry: dict[str, Any]) -> Segment:
 
 def _batadal(directory: Path) -> Iterator[Entity]:
     for path in _sheets(directory, "attacks"):
-        yield _timed(directory, stem(path), "batadal", directory, path)
+        yield from _timed(directory, stem(path), "batadal", directory, path)
 
 
 def _sockshop(directory: Path) -> Iterator[Entity]:
     for case in _cases(directory):
-        yield _timed(directory, case.name, "sockshop", case, _sheet(case, "incident"))
+        yield from _timed(directory, case.name, "sockshop", case, _sheet(case, "incident"))
 
 
 def _hvac(directory: Path) -> Iterator[Entity]:
-    yield _timed(directory, "test", "hvac", directory, _sheet(directory, "test"))
+    yield from _timed(directory, "test", "hvac", directory, _sheet(directory, "test"))
 
 
-def _timed(directory: Path, name: str, kind: Kind, place: Path, recording: Path | None) -> Entity:
+def _timed(directory: Path, name: str, kind: Kind, place: Path, recording: Path | None) -> Iterator[Entity]:
     """A recording after the history in `place`, whose incidents `truth.json` of the collection dates."""
-    history = _sheet(place, "history")
-    assert history is not None
-    assert recording is not None
-    return Entity(_name(directory), name, kind, history, (recording,), directory / "truth.json")
+    history, truth = _sheet(place, "history"), directory / "truth.json"
+    if history is not None and recording is not None and truth.is_file():
+        yield Entity(_name(directory), name, kind, history, (recording,), truth)
 
 
 def _skab(directory: Path) -> Iterator[Entity]:
@@ -181,19 +168,10 @@ def _skab(directory: Path) -> Iterator[Entity]:
 
 def _tep(directory: Path) -> Iterator[Entity]:
     history, quiet = _sheet(directory, "normal"), _sheet(directory, "normal-test")
-    assert history is not None
-    recordings = (*(() if quiet is None else (quiet,)), *_sheets(directory, "fault-"))
-    yield Entity(_name(directory), "faults", "tep", history, recordings)
-
-
-_ENTITIES: dict[Kind, Callable[[Path], Iterator[Entity]]] = {
-    "servers": _servers,
-    "batadal": _batadal,
-    "skab": _skab,
-    "tep": _tep,
-    "sockshop": _sockshop,
-    "hvac": _hvac,
-}
+    faults = _sheets(directory, "fault-")
+    if history is not None and faults:
+        recordings = faults if quiet is None else [quiet, *faults]
+        yield Entity(_name(directory), "faults", "tep", history, tuple(recordings))
 
 
 def _name(directory: Path) -> str:

@@ -178,29 +178,15 @@ def _sockshop(members: Members) -> Written:
     return written | {"truth.json": json.dumps(truth, indent=1).encode()} if truth else {}
 
 
-_GITHUB = "https://github.com"
+def _of_github(about: str, repository: str, licence: str, convert: Callable[[Members], Written]) -> Collection:
+    source = f"https://github.com/{repository}"
+    return Collection(about, source, f"{source}/archive/HEAD.zip", licence, convert)
+
+
 COLLECTIONS = {
-    "skab": Collection(
-        "a pump by the second (Katser and Kozitsin 2020)",
-        f"{_GITHUB}/waico/SKAB",
-        f"{_GITHUB}/waico/SKAB/archive/HEAD.zip",
-        "GPL-3.0",
-        _skab,
-    ),
-    "smd": Collection(
-        "28 servers by the minute (Su et al. 2019)",
-        f"{_GITHUB}/NetManAIOps/OmniAnomaly",
-        f"{_GITHUB}/NetManAIOps/OmniAnomaly/archive/HEAD.zip",
-        "MIT",
-        _smd,
-    ),
-    "sockshop": Collection(
-        "services by the second (Ikram et al. 2022)",
-        f"{_GITHUB}/azamikram/rcd",
-        f"{_GITHUB}/azamikram/rcd/archive/HEAD.zip",
-        "none is stated",
-        _sockshop,
-    ),
+    "skab": _of_github("a pump by the second (Katser and Kozitsin 2020)", "waico/SKAB", "GPL-3.0", _skab),
+    "smd": _of_github("28 servers by the minute (Su et al. 2019)", "NetManAIOps/OmniAnomaly", "MIT", _smd),
+    "sockshop": _of_github("services by the second (Ikram et al. 2022)", "azamikram/rcd", "none is stated", _sockshop),
     "tep": Collection(
         "the Tennessee Eastman process (Chiang, Russell and Braatz 2001)",
         "http://web.mit.edu/braatzgroup/links.html",

@@ -183,7 +183,7 @@ class Ours:
         self.every = max(1.0 / (rate * rows), 1.0)
 
     def __call__(self, new: CaseReadings) -> Alarms:
-        windows = self._prepared(new)
+        windows = self.model.prepare(new.source())
         normal, _ = compare(self.model, windows)
         gaps = self.model.longest_gaps
         run = run_engine(normal, windows.values, self.every, gaps=gaps, missing=gaps_before(windows))
@@ -198,7 +198,7 @@ class Ours:
 
     def identify(self, new: CaseReadings) -> tuple[Answer, int | None]:
         """What is said of a recording, and the row with which its largest incident begins; None if it has none."""
-        windows = self._prepared(new)
+        windows = self.model.prepare(new.source())
         answer = investigate_incident(self.model, windows, every=self.every, moved=windows.moved())
         if answer.onset is None:
             return answer, None
@@ -207,14 +207,11 @@ class Ours:
 
     def ranked(self, new: CaseReadings, start: int, stop: int) -> list[str]:
         """The sensors of rows [start, stop), the most suspect first."""
-        windows = self._prepared(new)
+        windows = self.model.prepare(new.source())
         first = first_rows(windows, new)
         place, end = (int(np.searchsorted(first, row)) for row in (start, stop))
         answer = investigate_incident(self.model, windows, place, end, locate=False, every=self.every)
         return [suspect.sensor for suspect in answer.sensors]
-
-    def _prepared(self, new: CaseReadings) -> Windows:
-        return self.model.prepare(new.source())
 
 
 def first_rows(windows: Windows, readings: CaseReadings) -> Index:

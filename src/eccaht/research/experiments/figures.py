@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from eccaht.base.arrays import Array
 from eccaht.base.presentation.style import NEUTRAL, TEXT_WIDTH, figure_style
 from eccaht.base.randomness import rng_for
-from eccaht.base.statistics import Delay, Estimate, bca_interval, delay, reached_for_good
+from eccaht.base.statistics import bca_interval, delay, reached_for_good
 from eccaht.research.experiments.comparison import TARGET, Records, curve_steps
 from eccaht.research.experiments.localisation import policy_of
 from eccaht.research.experiments.looks import PolicyLook, looks, shown_name
@@ -157,11 +157,7 @@ def _draw_times(ax: Axes, y: float, times: Times, look: PolicyLook, hollow: bool
     single, cut = [times.limit if value is None else value for value in times.values], None in times.values
     ax.plot(single, [y] * len(single), "|", color=look.colour, alpha=0.35, markersize=3.5)
     drawn = _point(look, hollow) | ({"marker": "^", "markersize": 4.2} if cut else {})
-    _draw_mean(ax, y, delay(times.values, times.limit, rng=rng_for(0, "bootstrap")), drawn)
-
-
-def _draw_mean(ax: Axes, y: float, found: Delay | Estimate, drawn: dict[str, Any]) -> None:
+    found = delay(times.values, times.limit, rng=rng_for(0, "bootstrap"))
     if found.interval is not None:
-        dash = drawn.get("linestyle", "-")
-        ax.plot(found.interval, [y, y], color=drawn["color"], linestyle=dash, linewidth=0.9, zorder=2)
+        ax.plot(found.interval, [y, y], **look.line, linewidth=0.9, zorder=2)
     ax.plot(found.mean, y, **drawn, zorder=3)

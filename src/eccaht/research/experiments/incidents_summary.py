@@ -60,14 +60,6 @@ class ReplayTrial:
         return len(self.truth)
 
     @property
-    def precision(self) -> float:
-        return self.hits / self.n
-
-    @property
-    def hit_rate(self) -> float:
-        return self.hits_150 / self.n
-
-    @property
     def f1(self) -> float:
         """F1 of the named sensors, with nothing given."""
         return float(f1_score(len(set(self.named) & set(self.truth)), len(self.named), self.n))
@@ -105,8 +97,8 @@ def trials_table(trials: Sequence[ReplayTrial]) -> Table:
 
 Measure = Callable[[ReplayTrial], float]
 MEASURES: dict[str, Measure] = {
-    "precision_at_n": lambda trial: trial.precision,
-    "hit_rate_150": lambda trial: trial.hit_rate,
+    "precision_at_n": lambda trial: trial.hits / trial.n,
+    "hit_rate_150": lambda trial: trial.hits_150 / trial.n,
     "rc_top_3": lambda trial: float(trial.top_3),
     "f1": lambda trial: trial.f1,
 }

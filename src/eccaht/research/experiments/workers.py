@@ -17,7 +17,6 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from multiprocessing import resource_tracker
-from threading import Lock
 from types import ModuleType
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -38,7 +37,6 @@ except ImportError:  # joblib before 1.6 brings it along
     from joblib.externals import cloudpickle  # type: ignore[import-untyped]
 
 _HERE = uuid4().hex  # of this process: workers of some backends are threads of it
-_ONE_AT_A_TIME = Lock()
 _STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
@@ -57,14 +55,9 @@ def packed(work: object) -> bytes:
             raise ValueError(f"a part cannot be sent to other processes ({explained(error)}): use one job") from error
 
 
+@lru_cache(maxsize=1)
 def learn(policies: bytes) -> None:
     """Have the policies of the process that packed them, and no others."""
-    with _ONE_AT_A_TIME:  # dask runs several pieces of work in one process
-        _take(policies)
-
-
-@lru_cache(maxsize=1)
-def _take(policies: bytes) -> None:
     try:
         home, own = pickle.loads(policies)
     except Exception as error:
@@ -100,8 +93,6 @@ Backend = Literal["loky", "dask"]
 Results = Generator[Any, None, None]
 Start = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Results]  # results in any order
 
-_BATCHES = 64  # for each worker: few enough that sending them costs little, enough that all end together
-
 
 @contextmanager
 def workers(backend: Backend, scheduler: str | None, jobs: int) -> Iterator[Start]:
@@ -134,14 +125,18 @@ def local(jobs: int) -> Start:
 
     def start(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Results:
         if jobs == 1:
-            yield from (_limited(call, *each) for each in arguments)
+            for each in arguments:
+                # sums over threads round differently: with one thread everywhere no number depends on the workers
+                with threadpool_limits(1):
+                    found = call(*each)
+                yield found
             return
-        how: dict[str, Any] = {"batch_size": 1, "return_as": "generator_unordered"}
-        parallel = Parallel(n_jobs=jobs, backend="loky", initializer=_watch, initargs=(os.getpid(),), **how)
+        own: dict[str, Any] = {"initializer": _watch, "initargs": (os.getpid(),)}
+        parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered", **own)
         policies = packed_policies()
         try:
             with _deaf_to_interrupts() as listen_again:
-                results = parallel(delayed(_learned)(policies, call, *each) for each in arguments)
+                results = parallel(delayed(_single_threaded)(policies, call, *each) for each in arguments)
                 with _closing_quietly(results):
                     listen_again()  # here, where an interrupt that came meanwhile closes them too
                     for result in results:  # noqa: UP028 - "yield from" would close them first, and aloud
@@ -159,33 +154,23 @@ def run_batches(
     jobs: int,
     progress: Callable[[int], object] = lambda _: None,
 ) -> dict[Item, Any]:
-    """Call with the plan and each item, some at a time, in up to `jobs` processes; results by item.
+    """Call with the plan and each item in up to `jobs` processes; results by item.
 
-    The plan is sent packed, and unpacked once by each worker. `progress(n)` is called with the number of items that
-    were finished since the last call.
+    The plan is sent packed, and unpacked once by each worker. `progress(1)` is called for each item.
     """
-    size = 1 if jobs == 1 else -(-len(items) // (_BATCHES * jobs))
-    some = [items[start : start + size] for start in range(0, len(items), size)]
     sent, found = packed(plan), dict[Item, Any]()
-    with closing(local(min(jobs, len(some)))(_planned, ((call, sent, batch) for batch in some))) as results:
-        for batch in results:
-            found |= batch
-            progress(len(batch))
+    with closing(local(min(jobs, len(items)))(_planned, ((call, sent, item) for item in items))) as results:
+        for item, result in results:
+            found[item] = result
+            progress(1)
     return found
 
 
 unpacked: Callable[[bytes], Any] = lru_cache(maxsize=1)(pickle.loads)
 
 
-def _planned(call: Callable[[Any, Item], Any], sent: bytes, items: Sequence[Item]) -> dict[Item, Any]:
-    plan = unpacked(sent)
-    return {item: call(plan, item) for item in items}
-
-
-def _limited(call: Callable[..., Any], *arguments: Any) -> Any:
-    # sums over several threads round differently: with one thread everywhere no number depends on the workers
-    with threadpool_limits(1):
-        return call(*arguments)
+def _planned(call: Callable[[Any, Item], Any], sent: bytes, item: Item) -> tuple[Item, Any]:
+    return item, call(unpacked(sent), item)
 
 
 @contextmanager
@@ -226,12 +211,6 @@ def end() -> None:
     if executor is not None:
         with warnings.catch_warnings(action="ignore"), suppress(OSError):
             executor.terminate(kill_workers=True)
-
-
-def _learned(policies: bytes, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call in a process that has the policies of the one that started it."""
-    learn(policies)
-    return _limited(call, *arguments)
 
 
 def _watch(parent: int) -> None:

@@ -153,7 +153,8 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
             anywhere |= bool(censored.any())
         drawings.append(drawn)
         ax.set_xlabel(experiment.x_label)
-    entries = [Line2D([], [], **_whole(look), label=shown_name(name)) for name, look in shown.items()]
+    marks = {name: look.line | look.mark(3.2) for name, look in shown.items()}
+    entries = [Line2D([], [], **mark, linewidth=1.0, label=shown_name(name)) for name, mark in marks.items()]
     if anywhere:
         entries += _draw_horizon(panels, experiment.horizon)
     if all(setting.x == setting.budget for setting in experiment.settings):
@@ -222,10 +223,6 @@ def _draw_rank(figure: Figure, results: Results) -> None:
         f"mean F1 after {experiment.horizon} measurements" + ",\nwith 95 % intervals" * (results.runs > 1)
     )
     _legend(figure, panels[0].lines, 3)
-
-
-def _whole(look: PolicyLook) -> dict[str, Any]:
-    return {**look.line, **look.mark(3.2), "linewidth": 1.0}
 
 
 _DRAWINGS: dict[str, Callable[[Figure, Results], None]] = {

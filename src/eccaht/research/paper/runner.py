@@ -141,11 +141,10 @@ def _pieces(
     directory: Path, experiment: Experiment, runs: int, seed: int, note: Callable[[str], object]
 ) -> Iterator[Piece]:
     """The runs that are missing or whose file is damaged, cell by cell."""
-    if again := storage.damaged(directory, experiment):
-        names = ", ".join(f"{k}-{policy}" for k, policy in again)
-        note(f"cells of {experiment.id} that are damaged are made again: {names}")
-    for cell in sorted([*storage.missing(directory, experiment), *again], key=experiment.cells.index):
-        runs_of_cell = range(experiment.repeats(runs))
+    runs_of_cell = range(experiment.repeats(runs))
+    for cell in storage.unfinished(directory, experiment):
+        if (path := storage.cell_path(directory, experiment.id, cell)).exists():
+            note(f"{path} is damaged and made again")
         size = -(-len(runs_of_cell) // _PIECES)
         for first in runs_of_cell[::size]:
             yield Piece(experiment, cell, seed, runs_of_cell[first : first + size])
@@ -232,7 +231,7 @@ def tables(results: Results) -> dict[str, Table]:
 
 def _finish(directory: Path, id: str) -> str:
     """Make the tables and the figure of an experiment whose cells are all there."""
-    from eccaht.base.presentation.style import save_figure
+    from eccaht.base.presentation.style import saving_figure
     from eccaht.research.paper import figures
 
     results = storage.load(directory, id)
@@ -243,5 +242,5 @@ def _finish(directory: Path, id: str) -> str:
     if experiment.pictures:
         panels = experiment.kind == "panels"
         drawn = figures.draw_search(made[f"{id}.csv"]) if panels else figures.draw(results)
-        save_figure(drawn, directory / id / id)
+        list(saving_figure(drawn, directory / id / id))
     return id

@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from eccaht.base.files import locked, replacing
+from eccaht.base.files import exclusive, replacing
 from eccaht.research.experiments.tables import save_json
 from eccaht.research.paper.experiment import Cell, Experiment
 from eccaht.research.paper.results import Results
 from eccaht.version import __version__
 
-SPECIFICATION, _CELLS = "spec.json", "cells"
+SPECIFICATION, _CELLS, _LOCK = "spec.json", "cells", ".lock"
 _WORDS = {"entry": "entry of the catalogue", "version": "version of eccaht", "runs": "number of runs"}
 
 
@@ -46,7 +46,7 @@ def claimed(directory: Path, experiment: Experiment) -> Iterator[None]:
     """Be the only process that writes results of this experiment there."""
     home = directory / experiment.id
     home.mkdir(parents=True, exist_ok=True)
-    with locked(home):
+    with exclusive(home / _LOCK, f"another process is writing to {home}: let it end, or use another --out"):
         yield
 
 
@@ -85,16 +85,10 @@ def cell_path(directory: Path, id: str, cell: Cell) -> Path:
     return directory / id / _CELLS / f"{cell[0]}-{cell[1]}.parquet"
 
 
-def missing(directory: Path, experiment: Experiment) -> list[Cell]:
-    return [cell for cell in experiment.cells if not cell_path(directory, experiment.id, cell).is_file()]
-
-
-def damaged(directory: Path, experiment: Experiment) -> list[Cell]:
-    """The cells whose files cannot be read."""
-    absent, runs = set(missing(directory, experiment)), int(_read_spec(directory / experiment.id)["runs"])
-    return [
-        cell for cell in experiment.cells if cell not in absent and _read(directory, experiment, cell, runs) is None
-    ]
+def unfinished(directory: Path, experiment: Experiment) -> list[Cell]:
+    """The cells without a file that can be read."""
+    runs = int(_read_spec(directory / experiment.id)["runs"])
+    return [cell for cell in experiment.cells if _read(directory, experiment, cell, runs) is None]
 
 
 def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:
@@ -124,13 +118,11 @@ def load(directory: Path, id: str) -> Results:
         experiment, runs, seed = Experiment.from_dict(spec["entry"]), int(spec["runs"]), int(spec["seed"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"{home / SPECIFICATION} was written by another version of eccaht: {error}") from None
-    if absent := missing(directory, experiment):
-        raise ValueError(f"{len(absent)} cells of {id} in {directory} are missing: run 'eccaht reproduce {id}' again")
     cells = {}
     for cell in experiment.cells:
         if (values := _read(directory, experiment, cell, runs)) is None:
             path, again = cell_path(directory, id, cell), f"'eccaht reproduce {id} --out {directory}'"
-            raise ValueError(f"{path} is damaged: run {again}, which makes it again")
+            raise ValueError(f"{path} is {'damaged' if path.exists() else 'missing'}: run {again}, which makes it")
         cells[cell] = values
     return Results(experiment, seed, cells)
 
