@@ -109,7 +109,7 @@ WRONG: list[tuple[str, Any]] = [  # a word of the message, and what builds the p
     ("nothing to separate", Decided),
     ("same seed", Unseeded),
     ("goes on differently", Forgetful),
-    ("off by|not among|changes the statistics", Meddling),
+    ("off by|not among", Meddling),
     ("advantage", Ahead),
     ("candidates", answering(candidates=None)),
     ("candidates", answering(candidates=np.zeros((0, 2), int))),

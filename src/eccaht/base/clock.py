@@ -148,7 +148,10 @@ class Clock:
             match = _ROW.fullmatch(str(value).strip())
             if match is None:
                 raise ValueError(f"{what} {value!r:.60} is not the number of a row, and the data have no times")
-            return _row_start(match[1], self.row_interval, what)
+            number = match[1][: _LONGEST_NUMBER + 1]
+            if (start := (int(number) - 1) * self.row_interval * _SECOND) >= 2.0**62:
+                raise ValueError(f"{what}: there is no row {number}, that is too far")
+            return np.datetime64(round(start), "us")
         moment = value if isinstance(value, datetime) else _moment(value, self.formats)
         if moment is None:
             like = " or as the data do" if self.formats else ""
@@ -372,12 +375,6 @@ def _changes_between(zone: str, first: int, last: int) -> tuple[Microseconds, Mi
     microsecond = timedelta(microseconds=1)
     at = np.array([(change - _EPOCH) // microsecond for change in changes], dtype=np.int64)
     return at, np.array([(offset or timedelta()) // microsecond for offset in offsets], dtype=np.int64)
-
-
-def _row_start(number: str, interval: float, what: str) -> np.datetime64:
-    if len(number) > _LONGEST_NUMBER or (start := (int(number) - 1) * interval * _SECOND) >= 2.0**62:
-        raise ValueError(f"{what}: there is no row {number[:_LONGEST_NUMBER]}, that is too far")
-    return np.datetime64(round(start), "us")
 
 
 def microseconds(time: np.datetime64) -> int:

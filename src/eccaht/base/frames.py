@@ -15,25 +15,19 @@ def frame_of(columns: Mapping[str, Sequence[Any]], *, zone: str | None = None) -
     >>> list(frame_of({"sensor": ["a", "b"], "belief": [0.9, None]}).columns)
     ['sensor', 'belief']
     """
+    plain = {name: _plain(values) for name, values in columns.items()}
     if find_spec("pandas") is None:
-        return _of_polars(columns, zone)
+        need("polars")
+        import polars as pl
+
+        table = pl.DataFrame([pl.Series(name, values) for name, values in plain.items()])
+        return table if zone is None else table.with_columns(pl.col(pl.Datetime).dt.replace_time_zone(zone))
     import pandas as pd
 
-    series = {name: pd.Series(_plain(values), name=name) for name, values in columns.items()}
-    if zone is not None:
-        series = {name: each.dt.tz_localize(zone) if each.dtype.kind == "M" else each for name, each in series.items()}
-    return pd.DataFrame(series)
-
-
-def _of_polars(columns: Mapping[str, Sequence[Any]], zone: str | None) -> Any:
-    need("polars")
-    import polars as pl
-
-    read = {name: pl.Series(name, _plain(values)) for name, values in columns.items()}
-    if zone is not None:
-        times = [name for name, each in read.items() if each.dtype == pl.Datetime]
-        read |= {name: read[name].dt.replace_time_zone(zone) for name in times}
-    return pl.DataFrame(list(read.values()))
+    frame = pd.DataFrame({name: pd.Series(values) for name, values in plain.items()})
+    for name in frame.select_dtypes("datetime") if zone is not None else ():
+        frame[name] = frame[name].dt.tz_localize(zone)
+    return frame
 
 
 def _plain(values: Sequence[Any]) -> Any:

@@ -42,7 +42,7 @@ def test_files_are_history_attacks_truth_and_model(outcome: WaterOutcome, place:
 
 
 def test_attacked_readings_are_the_simulated_ones_plus_the_bias(outcome: WaterOutcome, place: Path) -> None:
-    total = QUICK.days + QUICK.test_seconds / 86_400
+    total = QUICK.days + (QUICK.attacks * EVERY + LENGTH) / 86_400
     clean = simulate(days=total, step=300.0, seed=0)
     history = pl.read_csv(place / "history.csv")
     attacked = pl.read_csv(place / "attacks.csv", try_parse_dates=True)

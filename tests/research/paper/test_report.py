@@ -193,7 +193,8 @@ def test_an_experiment_that_is_not_complete_is_left_out_and_named(tmp_path: Path
         store(tmp_path, id)
     next((tmp_path / "fig3a" / "cells").iterdir()).unlink()
     page = Page(write_report(tmp_path)[0].read_text())
-    assert "1 experiments are left out:fig3a: 1 cells of fig3a" in page.text.replace("\n", "")
+    assert "1 experiments are left out:fig3a: " in page.text.replace("\n", "")
+    assert "parquet is missing" in page.text
     assert "eccaht reproduce fig3a --out" in page.text
     assert "fig5a" in page.ids
 

@@ -154,7 +154,7 @@ def _hvac(directory: Path) -> Iterator[Entity]:
 
 
 def _timed(directory: Path, name: str, kind: Kind, place: Path, recording: Path | None) -> Iterator[Entity]:
-    """A recording after the history in `place`, whose incidents `truth.json` of the collection dates."""
+    """A recording after the history in `place`, whose incidents `truth.json` dates."""
     history, truth = _sheet(place, "history"), directory / "truth.json"
     if history is not None and recording is not None and truth.is_file():
         yield Entity(_name(directory), name, kind, history, (recording,), truth)
@@ -270,7 +270,7 @@ def _numbers(table: Table, path: Path) -> Array:
 
 
 def read_entity(entity: Entity) -> tuple[CaseReadings, CaseReadings]:
-    """Train and test, checked against each other and the segments; metrics have no names but their numbers."""
+    """Train and test, checked against each other and the segments; metrics are named by number."""
     train, test = read_rows(entity.history), read_rows(entity.recordings[0])
     if train.shape[1] != test.shape[1]:
         raise ValueError(f"{entity.label} has {train.shape[1]} metrics in train and {test.shape[1]} in test")

@@ -31,7 +31,7 @@ _TEP_STEP = np.timedelta64(3, "m")
 
 
 class Collection(NamedTuple):
-    """A collection: what it is, where it is published, its licence, and what makes files of `labelled` of its own."""
+    """What it is, where it is published, its licence, and what makes files of `labelled` of its own."""
 
     about: str
     source: str

@@ -48,7 +48,7 @@ class WadiFiles:
 
 
 def find_files(directory: Path) -> WadiFiles:
-    """Find the files of the newest edition that is complete, in the directory or one below it, packed or not."""
+    """Find the newest edition that is complete, in the directory or one below it, packed or not."""
     if not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give the one that holds the WaDi files")
     places = [directory, *sorted(path for path in directory.iterdir() if path.is_dir())]
@@ -73,11 +73,7 @@ class Attack:
 
 
 def read_attacks(wanted: Sequence[str] | None = None) -> list[Attack]:
-    """The attacks of October 2017, all or those of the given numbers, in the order of time.
-
-    >>> [attack.points for attack in read_attacks(["2", "6"])]
-    [('1_FIT_001',), ('2_MCV_101', '2_MCV_201')]
-    """
+    """The attacks of October 2017, all or those of the given numbers, in the order of time."""
     text = (files("eccaht.research.datasets") / "wadi_attacks.csv").read_text(encoding="utf-8")
     attacks = [
         Attack(
@@ -99,11 +95,7 @@ def read_attacks(wanted: Sequence[str] | None = None) -> list[Attack]:
 
 
 def tag(column: str) -> str:
-    r"""The tag in a column name, without any path before it, in a uniform spelling.
-
-    >>> tag("\\\\WIN-25J\\LOG_DATA\\1_MV_001_STATUS "), tag("1-mv-001")
-    ('1_MV_001_STATUS', '1_MV_001')
-    """
+    r"""The tag in a column name, without any path before it, in a uniform spelling."""
     return re.sub(r"[^0-9A-Z]+", "_", re.split(r"[\\/]", column.strip())[-1].upper()).strip("_")
 
 
@@ -121,11 +113,7 @@ class Matched(NamedTuple):
 
 
 def match_points(points: Iterable[str], columns: Sequence[str]) -> Matched:
-    """Find the column of each point: the tag itself, or the only one that goes on from it (1_MV_001 -> ..._STATUS).
-
-    >>> match_points(["1_MV_001", "2_P_003"], ["1_MV_001_STATUS", "2_P_003_SPEED", "2_P_003_STATUS"])
-    Matched(columns=('1_MV_001_STATUS',), unmatched={'2_P_003': 'several columns: 2_P_003_SPEED, 2_P_003_STATUS'})
-    """
+    """Find the column of each point: the tag itself, or the only one that goes on from it (1_MV_001 -> ..._STATUS)."""
     tags = {column: tag(column) for column in columns}
     found: dict[str, None] = {}
     unmatched = {}

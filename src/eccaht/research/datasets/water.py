@@ -58,7 +58,6 @@ class WaterRecording:
 
 
 def load_wntr() -> Any:
-    """Import wntr, or say what to install."""
     try:
         with warnings.catch_warnings(), np.printoptions():  # it changes how numpy prints
             warnings.simplefilter("ignore")

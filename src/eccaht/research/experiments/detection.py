@@ -175,7 +175,7 @@ Detector = Callable[[CaseReadings, float], Watcher]  # history, false alarms per
 
 
 class Ours:
-    """Our engine with default options, as `watch` runs it; beside its alarms it answers as `identify` does."""
+    """Our engine with default options, as `watch` runs it; it also answers as `identify` does."""
 
     def __init__(self, history: CaseReadings, rate: float) -> None:
         self.model, _ = calibrate_with_windows(history.source())

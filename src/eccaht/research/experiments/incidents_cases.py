@@ -63,7 +63,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class LabelledCase:
-    """An incident: the readings up to its end, where it starts, and the sensors that are wrong from there on."""
+    """The readings up to the end of an incident, where it starts, and the sensors wrong from there on."""
 
     tier: Tier
     number: int
@@ -255,7 +255,7 @@ def _rival(score: Score, history: Array, known: Index) -> Judge:
 
 
 def alarm_level(score: Score, history: Array, length: int) -> float:
-    """The threshold that the largest score of a stretch passes in 5 % of the stretches of the history."""
+    """What the largest score of a stretch passes in 5 % of the stretches of the history."""
     starts = spread(BEFORE, len(history), length, _STRETCHES)
     largest = [score(history[start - BEFORE : start], history[start : start + length]).max() for start in starts]
     return float(np.quantile(largest, 1.0 - ALPHA))

@@ -56,7 +56,6 @@ class ReplayTrial:
 
     @property
     def n(self) -> int:
-        """How many sensors are wrong."""
         return len(self.truth)
 
     @property

@@ -177,7 +177,7 @@ def savings(times: Mapping[str, Array], *, seed: int) -> list[Saved]:
 
 
 def arrival_times(records: Records) -> dict[str, Array]:
-    """By method and run: measurements until the right set is named for good, the horizon where it never is."""
+    """By method and run: measurements until right for good, the horizon where it never is."""
     return {
         name: np.array([time or hits.shape[1] for time in records.arrivals(name).for_good], dtype=float)
         for name, hits in records.hits.items()
@@ -185,7 +185,7 @@ def arrival_times(records: Records) -> dict[str, Array]:
 
 
 def pooled(groups: Mapping[str, Records]) -> dict[str, Array]:
-    """By method: the mean arrival time over the groups, (runs,); all groups must have the same runs."""
+    """By method: the mean arrival time over groups of the same runs, (runs,)."""
     times = [arrival_times(records) for records in groups.values()]
     return {name: np.mean([group[name] for group in times], axis=0) for name in times[0]}
 

@@ -11,9 +11,11 @@ given rate. All charts have this one rule.
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -77,18 +79,18 @@ def mahalanobis(history: Array) -> Score:
     return lambda _, rows: np.abs(scaled(rows) * (scaled(rows) @ Q)).sum(axis=0)
 
 
-def ecod(history: Array) -> Score:
-    """The mean over the stretch of PyOD's ECOD score of each dimension."""
+def _by_dimension(kind: str, history: Array) -> Score:
+    """The mean over the stretch of the scores that a detector of PyOD keeps for each dimension."""
     with _quietly():
-        from pyod.models.ecod import ECOD
-    return _by_dimension(ECOD(), history)
+        detector = getattr(import_module(f"pyod.models.{kind.lower()}"), kind)()
+        detector.fit(history[:: -(-len(history) // _LARGEST)])
 
+    def score(_: Array, rows: Array) -> Array:
+        with _quietly():
+            detector.decision_function(rows)  # which ranks the rows among those of the history
+        return np.asarray(detector.O)[-len(rows) :].mean(axis=0)
 
-def copod(history: Array) -> Score:
-    """The mean over the stretch of PyOD's COPOD score of each dimension."""
-    with _quietly():
-        from pyod.models.copod import COPOD
-    return _by_dimension(COPOD(), history)
+    return score
 
 
 def skchange(history: Array) -> Score:
@@ -116,8 +118,8 @@ RIVALS: dict[str, Rival] = {
     "z-max": z_max,
     "z-local": z_local,
     "mahalanobis": mahalanobis,
-    "ecod": ecod,
-    "copod": copod,
+    "ecod": partial(_by_dimension, "ECOD"),
+    "copod": partial(_by_dimension, "COPOD"),
     "skchange": skchange,
 }
 
@@ -142,19 +144,6 @@ def _deviations(rows: Array) -> Array:
     medians = [pl.Series(column).rolling_median(BEFORE).to_numpy() for column in rows.T]
     deviations: Array = rows[BEFORE:] - np.column_stack(medians)[BEFORE - 1 : -1]
     return deviations
-
-
-def _by_dimension(detector: Any, history: Array) -> Score:
-    """The scores of a PyOD detector for each dimension, which it keeps beside their sum."""
-    with _quietly():
-        detector.fit(history[:: -(-len(history) // _LARGEST)])
-
-    def score(_: Array, rows: Array) -> Array:
-        with _quietly():
-            detector.decision_function(rows)  # which ranks the rows among those of the history
-        return np.asarray(detector.O)[-len(rows) :].mean(axis=0)
-
-    return score
 
 
 @contextmanager
@@ -212,7 +201,7 @@ CHARTS: dict[str, Chart] = {"T2": t2, "MEWMA": mewma, "PCA-Q": pca_q, "ridge": r
 
 
 def _scaling_moving(history: Array) -> Callable[[Array], Array]:
-    """Rows less the mean of the history in its standard deviations, without the sensors that are constant there."""
+    """The same without the sensors that are constant in the history."""
     moving = np.ptp(history, axis=0) > 0
     if not moving.any():
         raise ValueError("no sensor varies in the history, or in half of it: give a longer one")
@@ -256,9 +245,6 @@ def threshold(values: Array, rate: float) -> Threshold:
     A cluster is a maximum with ten rows to either side, the largest first. Where fewer than three are expected in as
     many rows as there are, the tail is taken as exponential beyond the 13th largest maximum u: with the mean excess m
     of the twelve above it, u + m log(12/expected).
-
-    >>> threshold(np.tile(np.r_[np.zeros(99), 1.0], 50) * np.repeat(np.arange(50.0), 100), 5 / 5000)
-    Threshold(level=45.0, excess=6.5)
     """
     expected = rate * len(values)
     maxima = _maxima(values, max(ceil(expected), _TAIL + 1))

@@ -32,8 +32,6 @@ LENGTH, EVERY = 2 * 3600, 4 * 3600 + 1800  # seconds: half an hour later each ti
 
 @dataclass(frozen=True)
 class WaterSettings:
-    """What is simulated and searched for."""
-
     days: float = 14.0
     step: float = 60.0
     window: float = 60.0
@@ -53,15 +51,9 @@ class WaterSettings:
                 f"a window of {self.window:g} s must be between the step of {self.step:g} s and half an hour"
             )
 
-    @property
-    def test_seconds(self) -> int:
-        return self.attacks * EVERY + LENGTH
-
 
 @dataclass(frozen=True)
 class _WaterAttack:
-    """Sensors that read too much for a while."""
-
     number: int
     start: np.datetime64
     end: np.datetime64
@@ -95,7 +87,7 @@ def run(
     progress: Callable[[int], object] = lambda _: None,
 ) -> WaterOutcome:
     """Simulate, calibrate on the history, attack, search, and write what was simulated beside the model."""
-    step, total = settings.step, settings.days + settings.test_seconds / DAY
+    step, total = settings.step, settings.days + (settings.attacks * EVERY + LENGTH) / DAY
     recording = simulate(days=total, step=step, seed=settings.seed, progress=stage)
     split = round(settings.days * DAY / step)
     stage("calibration")

@@ -47,7 +47,7 @@ def packed_policies() -> bytes:
 
 
 def packed(work: object) -> bytes:
-    """What work needs to know, for `pickle.loads`; constraints and covariances in it may be the user's own."""
+    """Work for `pickle.loads`; constraints and covariances in it may be the user's own."""
     with _sent_as_they_are():
         try:
             return bytes(cloudpickle.dumps(work))
@@ -68,7 +68,7 @@ def learn(policies: bytes) -> None:
 
 @contextmanager
 def _sent_as_they_are() -> Iterator[None]:
-    """Let functions and classes of modules that are not installed be sent themselves instead of their names."""
+    """Let functions and classes of modules that are not installed be sent themselves."""
     known = cloudpickle.list_registry_pickle_by_value()
     chosen = [module for name, module in list(sys.modules.items()) if _is_users(name, module) and name not in known]
     for module in chosen:

@@ -491,7 +491,7 @@ def _against_fastest(results: Results, family: str, *, for_good: bool = False) -
 def _saved(
     before: Results, after: Results, verb: str, family: str, names: tuple[str, str], setting: int = 0
 ) -> Measure:
-    """Measurements until right for good that ECC-AHT saves from one experiment to another with the same sets."""
+    """Measurements until right for good that ECC-AHT saves between experiments with the same sets."""
     early, lost = before.times("ecc-aht", for_good=True)
     late, still = after.times("ecc-aht", setting, for_good=True)
     runs = min(len(early), len(late))
@@ -515,7 +515,7 @@ def _falls(
     when: str,
     policy: str = "ecc-aht",
 ) -> Measure:
-    """The rank correlation of delay and x in a part of the sweep, which speaks for the claim where it is negative."""
+    """Rank correlation of delay and x in a part of the sweep; a negative one speaks for the claim."""
     sample = [rank_correlation(x[where], run[where]) for run in delays]
     part = judged(sample, results, name, when, note=lost_runs({policy: lost[:, where]}))
     return replace(part, answer=OPPOSITE[part.answer])

@@ -114,7 +114,7 @@ class Experiment:
         return (f"{self.id}.pdf", f"{self.id}.png") if drawn else ()
 
     def repeats(self, runs: int) -> int:
-        """How often each cell is run where `runs` runs are asked for; figure 1 shows one search and no other."""
+        """How often each cell is run where `runs` are asked for; figure 1 shows one search."""
         return {"table": 0, "panels": 1}.get(self.kind, self.searches * runs)
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ CLOSE_UP = 5  # panel (f)
 
 
 def problem() -> Problem:
-    """The problem of the figure: 15 streams in a line, correlated with their neighbours, 3 of them anomalous."""
+    """15 streams in a line, correlated with their neighbours, 3 of them anomalous."""
     return _SETTING.problem()
 
 
@@ -63,8 +63,6 @@ def _state(policy: Policy, world: Simulator, step: Step) -> dict[str, Any]:
 
 
 class Fig1Outcome(NamedTuple):
-    """How a search ended."""
-
     decision: list[int]
     truth: list[int]
     right_from: int | None  # the measurement since which the decision is right for good

@@ -38,7 +38,6 @@ _NARROW = 22  # characters of labels of which four fit side by side
 
 
 def draw(results: Results) -> Figure:
-    """Draw the figure of an experiment whose kind is curves, sweep or rank."""
     kind = results.experiment.kind
     if kind not in _DRAWINGS:
         raise ValueError(
@@ -156,7 +155,10 @@ def _draw_sweep(figure: Figure, results: Results) -> None:
     marks = {name: look.line | look.mark(3.2) for name, look in shown.items()}
     entries = [Line2D([], [], **mark, linewidth=1.0, label=shown_name(name)) for name, mark in marks.items()]
     if anywhere:
-        entries += _draw_horizon(panels, experiment.horizon)
+        lines = [ax.axhline(experiment.horizon, gid="horizon", **_THIN) for ax in panels]
+        lines[0].set_label(f"horizon, {experiment.horizon}")
+        cut_off = Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off")
+        entries += [cut_off, lines[0]]
     if all(setting.x == setting.budget for setting in experiment.settings):
         limit = unlimited_budget(experiment.settings[0].problem())
         label = f"limit stops binding, {limit:.2f}"
@@ -186,19 +188,13 @@ def _draw_times(
 
 
 def _spread(figure: Figure, ax: Axes, drawn: list[list[Line2D | LineCollection]]) -> None:
-    """Move policies aside by a point or two, so that no bar hides another; limits and data stay as they are."""
+    """Move policies aside by a point or two, so that no bar hides another."""
     ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     for place, artists in enumerate(drawn):
         inches = 1.6 / 72 * (place - (len(drawn) - 1) / 2)
         moved = ax.transData + ScaledTranslation(inches, 0, figure.dpi_scale_trans)
         for artist in artists:
             artist.set_transform(moved)
-
-
-def _draw_horizon(panels: list[Axes], horizon: int) -> list[Line2D]:
-    """Draw the horizon, where runs were cut off, and return the text for the legend."""
-    lines = [ax.axhline(horizon, gid="horizon", label=f"horizon, {horizon}", **_THIN) for ax in panels]
-    return [Line2D([], [], color=_THIN["color"], **_HOLLOW, label="lower bound: some runs cut off"), lines[0]]
 
 
 def _draw_rank(figure: Figure, results: Results) -> None:
@@ -236,7 +232,7 @@ _RED, _BLUE = "#B2182B", "#2166AC"  # the ends of the heat map, so that a sign h
 
 
 def draw_search(table: Table) -> Figure:
-    """Draw the six panels: beliefs at four times, all measurements, and one of them over the correlation it uses."""
+    """Draw beliefs at four times, all measurements, and one of them over the correlation it uses."""
     with figure_style():
         figure = Figure(figsize=(TEXT_WIDTH, 4.2))
         rows = figure.add_gridspec(2, 1, height_ratios=[2, 3])

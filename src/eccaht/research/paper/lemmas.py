@@ -45,7 +45,7 @@ def follow(problem: Problem, name: str, horizon: int, seed: tuple[int, int], opt
 
 
 def _of_readings(problem: Problem, made: Sequence[Step], pairs: _Pairs, settled: int | None) -> list[float]:
-    """The means of what `one_reading` says, the last two over the readings since the search is right for good."""
+    """Means of what `one_reading` says, the last two since the search is right for good."""
     reach, h = 0.5 - off_diagonal(problem), _weighted(problem, made)
     table = [one_reading(h, (step.champion, step.challenger), pairs, reach) for h, step in zip(h, made, strict=True)]
     after = table[settled:] if settled else []

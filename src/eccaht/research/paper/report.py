@@ -144,7 +144,7 @@ def _claims(judged: Judged, results: Mapping[str, Results], directory: Path) -> 
 
 
 def _deciding(verdict: Verdict) -> list[Measure]:
-    """The first number that speaks for the claim, and the first against it; where there is none, the first of all."""
+    """The first number for the claim and the first against it; where there is none, the first of all."""
     first = {part.answer: part for part in reversed(verdict.measures)}
     return [first[answer] for answer in ("yes", "no") if answer in first] or list(verdict.measures[:1])
 

@@ -47,7 +47,7 @@ class Results:
         return {cell: arrivals(self.f1(*cell), TARGET) for cell in self.experiment.cells}
 
     def times(self, policy: str, setting: int = 0, *, for_good: bool = False) -> tuple[Array, NDArray[np.bool_]]:
-        """Measurements to F1 >= 0.95, one a run, and which runs were cut off; those count as the horizon."""
+        """Measurements to F1 >= 0.95, one a run, and which runs were cut off: at the horizon."""
         found = self.arrivals[setting, policy]
         reached = found.for_good if for_good else found.first
         cut_off = np.array([time is None for time in reached])

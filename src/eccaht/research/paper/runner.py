@@ -111,8 +111,6 @@ def reproduce(
 
 
 class _Counter:
-    """Counts finished work and reports the progress."""
-
     def __init__(
         self,
         directory: Path,

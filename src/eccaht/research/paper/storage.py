@@ -51,7 +51,7 @@ def claimed(directory: Path, experiment: Experiment) -> Iterator[None]:
 
 
 def prepare(directory: Path, experiment: Experiment, runs: int, seed: int, *, fresh: bool = False) -> None:
-    """Make the directory, which is claimed, ready for cells: after `check`, or with earlier results discarded."""
+    """Make the claimed directory ready for cells: after `check`, or with earlier results discarded."""
     home = directory / experiment.id
     if fresh:  # no other file goes; what says how the results were made goes last
         shutil.rmtree(home / _CELLS, ignore_errors=True)
@@ -92,7 +92,7 @@ def unfinished(directory: Path, experiment: Experiment) -> list[Cell]:
 
 
 def save_cell(directory: Path, experiment: Experiment, cell: Cell, found: NDArray[Any]) -> None:
-    """Write what was found in the runs of a cell: one row a (run, step) of hits, else one row a run."""
+    """Write one row a (run, step) of hits, of other columns one row a run."""
     if experiment.columns:
         columns = {"run": np.arange(len(found), dtype=np.int32), **dict(zip(experiment.columns, found.T, strict=True))}
     else:

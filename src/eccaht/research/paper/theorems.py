@@ -300,7 +300,7 @@ _PROBLEM = Problem(_CORRELATED, shift=1.0, n_anomalies=2, budget=100.0)
 
 
 def _example() -> tuple[float, float]:
-    """Of the counterexample, the best rate of one measurement, against all rivals and against single exchanges."""
+    """Of the counterexample, the best rate of one measurement: against all rivals, and single exchanges."""
     truth = np.array([1.0, 1.0, 0.0, 0.0])
     rivals = np.array([truth - np.isin(range(4), rival) for rival in combinations(range(4), 2) if rival != (0, 1)])
     swaps = rivals[np.abs(rivals).sum(axis=1) == 2.0]

@@ -1,4 +1,4 @@
-"""How a claim becomes a verdict: numbers with intervals from the runs, and the rules that read them."""
+"""How a claim becomes a verdict: numbers with intervals from the runs, and rules that read them."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,12 +25,12 @@ Given = Mapping[str, Results]
 
 @dataclass(frozen=True)
 class Measure:
-    """One number with its 95 % interval, the values of the runs behind it, and what it says of the claim."""
+    """One number with its 95 % interval, the values of the runs behind it, and its answer."""
 
     name: str  # what the number is, read after it
     value: float
     interval: tuple[float, float] | None
-    sample: tuple[float, ...]  # one value a run; the number is their mean, of factors the geometric one
+    sample: tuple[float, ...]  # one a run; the number is their mean, of factors the geometric one
     answer: Answer
     when: str = ""  # what this number stands for, read after "holds" or "not": "against round-robin"
     note: str = ""  # censored runs
@@ -79,7 +79,7 @@ def command(experiments: Sequence[str], directory: str) -> str:
 def claimed(
     claims: list[Claim], id: str, where: str, *experiments: str
 ) -> Callable[[Callable[[Given], Verdict]], Callable[[Given], Verdict]]:
-    """Add a rule to the claims; its docstring says what is claimed and, after an empty line, how that is judged."""
+    """Add a rule to the claims; its docstring is the claim and, after an empty line, the criterion."""
 
     def add(judge: Callable[[Given], Verdict]) -> Callable[[Given], Verdict]:
         text, criterion = (" ".join(part.split()) for part in (judge.__doc__ or "").split("\n\n"))
@@ -120,7 +120,7 @@ def judged(
     factor: bool = False,
     note: str = "",
 ) -> Measure:
-    """Yes if the whole interval is above the level, no if it is below, else open; a factor is the exp of a mean."""
+    """Yes if the whole interval is above the level, no if below, else open; a factor is exp of a mean."""
     x = np.asarray(sample, dtype=float)
     mean, interval = estimate(x, rng=results.bootstrap())
     answer: Answer = "open"
@@ -139,7 +139,7 @@ def exact(value: float, name: str, agrees: bool, when: str = "") -> Measure:
 
 
 def share(events: ArrayLike, at_most: float, name: str, when: str) -> Measure:
-    """How often something happened, in %: yes if the whole Clopper-Pearson interval is within the limit."""
+    """How often something happened, in %: yes if the whole Clopper-Pearson interval is within."""
     happened = np.asarray(events, dtype=float)
     low, high = clopper_pearson(int(happened.sum()), happened.size)
     answer: Answer = "no" if low > at_most else "yes" if high <= at_most else "open"
@@ -157,7 +157,7 @@ def at_the_limit(part: Measure) -> Answer:
 
 
 def lost_runs(cut_off: Mapping[str, ArrayLike], rival: str = "") -> str:
-    """Say which policies have runs that were cut off, and which bound that makes of a lead over the rival."""
+    """Say which policies have runs that were cut off, and which bound of a lead that makes."""
     lost = {name: int(np.sum(runs)) for name, runs in cut_off.items() if np.any(runs)}
     if not lost:
         return ""
@@ -178,7 +178,7 @@ def rank_correlation(x: Array, y: Array) -> float:
 
 
 class RankEnds(NamedTuple):
-    """Of the settings of one kind of noise, in the order of their effective ranks, the fifths at both ends."""
+    """Of the settings of one kind of noise, by effective rank, the fifths at both ends."""
 
     kind: str
     low: Index

@@ -57,7 +57,7 @@ class WadiSettings:
 
 @dataclass(frozen=True)
 class Prepared:
-    """An attack as it can be searched for: the columns of its points, and why other points have none."""
+    """An attack as it can be searched for: columns of its points, and why others have none."""
 
     attack: Attack
     columns: tuple[str, ...]
@@ -114,8 +114,6 @@ def _explained(found: Matched, dropped: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Fig4a:
-    """Records by attack."""
-
     records: dict[str, Records]
     left_out: dict[str, str]
 
@@ -141,7 +139,7 @@ def run_fig4a(
 def _searches(
     model: Model, windows: Windows, prepared: Sequence[Prepared], settings: WadiSettings
 ) -> tuple[dict[str, list[RecordedSearch]], dict[str, str]]:
-    """The searches of each attack in its whole windows, one a run, and why there are none of others."""
+    """The searches of each attack in its whole windows, one a run, and why others have none."""
     searches, left_out = {}, {}
     for each in prepared:
         rows = windows.values[whole_windows(each.attack, clock(windows.starts), windows.seconds)]
