@@ -15,8 +15,7 @@ _DRAWS = 2000
 def check_covariance(operator: Covariance, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
     """Check that an operator does what its dense matrix does.
 
-    skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
-    first property that does not hold raises CheckFailure. Use a small instance: its full matrix is formed.
+    skip: checks to leave out, by name, with the reason. Use a small instance: its full matrix is formed.
 
     >>> from eccaht.streams.covariance import AR1
     >>> check_covariance(AR1(1, rho=0.5))

@@ -64,8 +64,7 @@ def check_policy(
     """Check a policy: build(problem, seed) makes it; a name of the catalogue will do.
 
     problem: the one to check it on; by default 32 correlated streams, or independent ones if the policy refuses those.
-    skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
-    first property that does not hold raises CheckFailure.
+    skip: checks to leave out, by name, with the reason.
 
     >>> check_policy("round-robin")
     {}

@@ -43,8 +43,7 @@ def check_posterior(build: Build, *, skip: Mapping[str, str] | None = None) -> d
     On problems whose sets can all be enumerated: marginals, confidence and advantage (what is called "exact" to
     rounding, what is called "estimated" to 0.1 on average over seeds; a confidence may be lower), the MAP set among the
     candidates, hypotheses that add up to 1 and differ, the same answers from the same seed, and a saved state that goes
-    on bit for bit. skip: checks to leave out, by name, with the reason. Returns those and what it declares it cannot
-    do, with the reason; the first property that does not hold raises a CheckFailure of one line.
+    on bit for bit. skip: checks to leave out, by name, with the reason.
 
     >>> check_posterior(Enumeration)
     {}

@@ -12,10 +12,7 @@ from eccaht.plants import Batch, Source
 
 
 def check_source(source: Source, *, skip: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Try a source that ends.
-
-    skip: checks to leave out, by name, with the reason. Returns the checks that did not apply, with the reason; the
-    first property that does not hold raises a CheckFailure of one line.
+    """Try a source that ends; skip: checks to leave out, by name, with the reason.
 
     >>> from eccaht.plants.data import Arrays
     >>> check_source(Arrays(np.eye(5)))

@@ -208,7 +208,6 @@ def _cases(directory: Path) -> list[Path]:
 
 
 def _labelled_sheets(directory: Path) -> Iterator[Path]:
-    """The files of SKAB in a directory and in those directly below it."""
     for place in (directory, *sorted(path for path in directory.iterdir() if path.is_dir())):
         yield from (path for path in _sheets(place) if set(LABELS) <= set(_columns(path)))
 

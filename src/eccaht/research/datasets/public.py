@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -46,9 +44,14 @@ def fetch(name: str, directory: Path, given: Path | None = None) -> dict[str, An
     given: the archive, or a folder with what is in it; downloaded if None.
     """
     collection = COLLECTIONS[name]
-    with _archive(collection.address, given) as path:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-        with _members(path) as members:
+    digest = None
+    if given is not None and given.is_dir():
+        files = [file for file in sorted(given.rglob("*")) if file.is_file()]
+        written = collection.convert({file.relative_to(given).as_posix(): file.read_bytes for file in files})
+    else:
+        archive = _downloaded(collection.address) if given is None else given.read_bytes()
+        digest = hashlib.sha256(archive).hexdigest()
+        with _members(archive, given or collection.address) as members:
             written = collection.convert(members)
     if not written:
         raise ValueError(
@@ -66,33 +69,22 @@ def fetch(name: str, directory: Path, given: Path | None = None) -> dict[str, An
     return document
 
 
-@contextmanager
-def _archive(address: str, given: Path | None) -> Iterator[Path]:
-    if given is not None:
-        yield given
-        return
-    with tempfile.TemporaryDirectory() as home:
-        path = Path(home) / "archive.zip"
-        try:
-            with urlopen(address, timeout=_WAIT) as answer, path.open("wb") as file:
-                shutil.copyfileobj(answer, file)
-        except (URLError, OSError) as error:
-            raise ValueError(f"{address} cannot be fetched ({error}): download it and give it by --from FILE") from None
-        yield path
-
-
-@contextmanager
-def _members(path: Path) -> Iterator[Members]:
-    if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        yield {file.relative_to(path).as_posix(): file.read_bytes for file in files}
-        return
+def _downloaded(address: str) -> bytes:
     try:
-        with ZipFile(path) as archive:
+        with urlopen(address, timeout=_WAIT) as answer:
+            return bytes(answer.read())
+    except (URLError, OSError) as error:
+        raise ValueError(f"{address} cannot be fetched ({error}): download it and give it by --from FILE") from None
+
+
+@contextmanager
+def _members(content: bytes, name: Path | str) -> Iterator[Members]:
+    try:
+        with ZipFile(BytesIO(content)) as archive:
             infos = [info for info in archive.infolist() if info.file_size <= _LARGEST]
             yield {info.filename: lambda info=info: archive.read(info) for info in infos}  # type: ignore[misc]
     except BadZipFile as error:
-        raise ValueError(f"{path} is no zip archive: {error}") from None
+        raise ValueError(f"{name} is no zip archive: {error}") from None
 
 
 def _matching(members: Members, pattern: str) -> Iterator[tuple[tuple[str, ...], Callable[[], bytes]]]:

@@ -100,7 +100,6 @@ def tag(column: str) -> str:
 
 
 def is_sensor(column: str) -> bool:
-    """Is this neither the number of the row, nor its time, nor the label of 2019?"""
     name = tag(column)
     return bool(name) and name not in NOT_SENSORS and not name.startswith(_LABEL)
 

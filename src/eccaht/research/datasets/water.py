@@ -114,7 +114,6 @@ def _switch_pump(wntr: Any, network: Any, seconds: int) -> None:
 
 
 def _set_demand(network: Any, seconds: int, seed: Seed) -> None:
-    """Give each junction with demand its own pattern: the usual one times its random factor."""
     names = [name for name, junction in network.junctions() if junction.base_demand]
     places = np.array([network.get_node(name).coordinates for name in names])
     steps = seconds // PATTERN_STEP + 1

@@ -48,7 +48,6 @@ def draw_curves(
 
 
 def _scale_axes(ax: Axes, horizon: int) -> None:
-    """Measurements, on a logarithmic axis where there are many, against F1."""
     ax.set(xlim=(1, max(horizon, 2)), ylim=(0, 1.02))
     if horizon <= 200:
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))

@@ -77,7 +77,6 @@ class LabelledCase:
 
 
 def labelled_cases(subject: Subject) -> tuple[list[LabelledCase], list[str]]:
-    """The labelled segments, and what is left out of them and why."""
     cases, left_out, unknown = [], [], 0
     known = set(subject.known.tolist())
     for k, segment in enumerate(subject.segments):

@@ -53,7 +53,6 @@ def z_mean(history: Array) -> Score:
 
 
 def z_max(history: Array) -> Score:
-    """The largest deviation from the mean of the history."""
     scaled = _scaling(history)
     return lambda _, rows: np.abs(scaled(rows)).max(axis=0)
 

@@ -43,7 +43,6 @@ def save_table(table: Table, path: Path) -> Path:
 
 
 def save_json(document: Any, path: Path, **options: Any) -> Path:
-    """Write plain values as JSON that a person can read."""
     with replacing(path) as file:
         file.write(json.dumps(document, indent=1, allow_nan=False, **options).encode() + b"\n")
     return path

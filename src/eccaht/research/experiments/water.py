@@ -86,7 +86,6 @@ def run(
     stage: Callable[[str], object] = lambda _: None,
     progress: Callable[[int], object] = lambda _: None,
 ) -> WaterOutcome:
-    """Simulate, calibrate on the history, attack, search, and write what was simulated beside the model."""
     step, total = settings.step, settings.days + (settings.attacks * EVERY + LENGTH) / DAY
     recording = simulate(days=total, step=step, seed=settings.seed, progress=stage)
     split = round(settings.days * DAY / step)
@@ -133,7 +132,6 @@ def attack(recording: WaterRecording, attacks: Sequence[_WaterAttack]) -> WaterR
 def group_searches(
     model: Model, windows: Windows, attacks: Sequence[_WaterAttack], settings: WaterSettings
 ) -> dict[str, list[RecordedSearch]]:
-    """The searches by the number of attacked sensors, in the whole windows of each attack."""
     groups: dict[str, list[RecordedSearch]] = {}
     for each in sorted(attacks, key=lambda each: len(each.sensors)):
         last = each.end - np.timedelta64(round(settings.window * 1e6), "us")

@@ -19,7 +19,6 @@ from eccaht.research.paper.verdicts import (
     OPPOSITE,
     Answer,
     Claim,
-    Given,
     Measure,
     Verdict,
     claimed,
@@ -76,21 +75,21 @@ _claim = partial(claimed, CLAIMS)
 
 
 @_claim("independent", "Section 5.1, Figure 5a", "fig5a")
-def independent(given: Given) -> Verdict:
+def independent(results: Results) -> Verdict:
     """ECC-AHT beats round-robin and random-sparse even on independent streams.
 
     ECC-AHT needs fewer measurements than either baseline, the interval of the difference above 0.
     """
-    return conclude((lead(given["fig5a"], rival) for rival in BASELINES), "fig5a")
+    return conclude((lead(results, rival) for rival in BASELINES), "fig5a")
 
 
 @_claim("widening", "Section 5.1, Figures 5a and 5b", "fig5a", "fig5b")
-def widening(given: Given) -> Verdict:
+def widening(fig5a: Results, fig5b: Results) -> Verdict:
     """The lead over both baselines grows with correlation.
 
     The lead (baseline less ECC-AHT) at rho 0.5 exceeds that at S = I, the interval of the change above 0.
     """
-    plain, correlated = given["fig5a"], given["fig5b"]
+    plain, correlated = fig5a, fig5b
     parts = []
     for rival in BASELINES:
         before, after = (np.array(lead(results, rival).sample) for results in (plain, correlated))
@@ -101,13 +100,13 @@ def widening(given: Given) -> Verdict:
 
 
 @_claim("order-of-magnitude", "Section 5.1, Figure 5c", "fig5c")
-def order_of_magnitude(given: Given) -> Verdict:
+def order_of_magnitude(results: Results) -> Verdict:
     """With 1000 streams ECC-AHT is up to an order of magnitude faster.
 
     Up to: it is enough that it holds against one of the two baselines. The interval of the factor reaches 10 and lies
     above the root of 10, so that the nearest power of ten is 10; wholly below 10 speaks against it.
     """
-    parts = [lead(given["fig5c"], rival, at_least=TEN) for rival in BASELINES]
+    parts = [lead(results, rival, at_least=TEN) for rival in BASELINES]
     for k, part in enumerate(parts):
         if part.answer == "open" and part.interval and len(part.sample) >= FEWEST and part.interval[0] > TEN**0.5:
             parts[k] = replace(part, answer="yes")
@@ -116,13 +115,13 @@ def order_of_magnitude(given: Given) -> Verdict:
 
 
 @_claim("unconverged", "Section 5.1, Figure 5c", "fig5c")
-def unconverged(given: Given) -> Verdict:
+def unconverged(results: Results) -> Verdict:
     """With 1000 streams the baselines do not converge.
 
     (Within a reasonable budget.) At least half of the runs of each are never right for good within 5000 measurements:
     the Clopper-Pearson interval of the others at most 50 %; wholly above speaks against it.
     """
-    results, parts = given["fig5c"], []
+    parts = []
     for rival in BASELINES:
         _, lost = results.times(rival, for_good=True)
         parts.append(share(~lost, 0.5, f"runs of {rival} right for good", f"of {rival}"))
@@ -130,13 +129,12 @@ def unconverged(given: Given) -> Verdict:
 
 
 @_claim("ablation", "Section 5.2, Figure 2", "fig2")
-def ablation(given: Given) -> Verdict:
+def ablation(results: Results) -> Verdict:
     """Cost-free is best, ECC-AHT close behind, No-QP and random-sparse far behind.
 
     Cost-free is not slower than ECC-AHT (its interval not wholly below 0); simple-difference (No-QP) and random-sparse
     take at least 2 times as long (our reading of far behind), by the interval of the factor and in the median run.
     """
-    results = given["fig2"]
     few = results.runs < FEWEST
     free = lead(results, "ecc-aht", "cost-free", name="measurements saved by cost-free against ecc-aht")
     answer: Answer = "open" if few else "no" if free.answer == "no" else "yes"  # not slower is enough
@@ -157,13 +155,12 @@ def ablation(given: Given) -> Verdict:
 
 
 @_claim("correlation", "Appendix, Figure 7", "fig7")
-def correlation(given: Given) -> Verdict:
+def correlation(results: Results) -> Verdict:
     """The delay falls as rho grows, that of the baselines does not.
 
     Rank correlation (Spearman) of delay and rho in each run, its interval below 0 for ECC-AHT; wholly below 0 for a
     baseline speaks against it. Negative rho, which the text does not claim, is shown beside.
     """
-    results = given["fig7"]
     x, own, lost = _sweep(results, "ecc-aht")
     side = x >= -1e-9
     parts = [_falls(results, x, own, lost, side, f"{RHO} for ecc-aht", "for ecc-aht")]
@@ -178,13 +175,12 @@ def correlation(given: Given) -> Verdict:
 
 
 @_claim("anomaly-count", "Appendix, Figure 8", "fig8")
-def anomaly_count(given: Given) -> Verdict:
+def anomaly_count(results: Results) -> Verdict:
     """ECC-AHT scales better with n than the baselines.
 
     Slope of delay against n (least squares in each run) smaller than that of each baseline, the interval of the
     difference above 0.
     """
-    results = given["fig8"]
     slope, lost = {}, {}
     for name in ("ecc-aht", *BASELINES):
         x, delays, lost[name] = _sweep(results, name)
@@ -199,14 +195,13 @@ def anomaly_count(given: Given) -> Verdict:
 
 
 @_claim("budget", "Section 5.3, Appendix, Figure 9", "fig9")
-def budget(given: Given) -> Verdict:
+def budget(results: Results) -> Verdict:
     """ECC-AHT improves monotonically with the budget B.
 
     Rank correlation of delay and B in each run, its interval below 0, both below and above the budget from which the L1
     limit binds for no pair of streams (computed from the exact designs of all pairs). A delay that is the same at all
     budgets of a range in at least half of the runs speaks against it there.
     """
-    results = given["fig9"]
     enough = unlimited_budget(results.experiment.settings[0].problem())
     x, delays, lost = _sweep(results, "ecc-aht")
     parts = []
@@ -225,7 +220,7 @@ def budget(given: Given) -> Verdict:
 
 
 @_claim("advantage", "Section 5.3, Figures 6 to 9", *ROBUSTNESS)
-def advantage(given: Given) -> Verdict:
+def advantage(*given: Results) -> Verdict:
     """ECC-AHT leads both baselines at every shift, rho, n and B.
 
     At each setting of a figure (of figure 7 where rho is 0 or more, as in the paper) the lead over the baseline that is
@@ -233,8 +228,8 @@ def advantage(given: Given) -> Verdict:
     of the worst setting.
     """
     parts = []
-    for id in ROBUSTNESS:
-        results, worst = given[id], list[Measure]()
+    for id, results in zip(ROBUSTNESS, given, strict=True):
+        worst = list[Measure]()
         for k, setting in enumerate(results.experiment.settings):
             if setting.x < -1e-9:
                 continue
@@ -246,13 +241,12 @@ def advantage(given: Given) -> Verdict:
 
 
 @_claim("weak-signals", "Appendix B.2, Figure 6", "fig6")
-def weak_signals(given: Given) -> Verdict:
+def weak_signals(results: Results) -> Verdict:
     """ECC-AHT remains effective below a shift of 1.
 
     At shift 0.5 ECC-AHT needs fewer measurements than random-sparse, the interval of the difference above 0, and at
     least half of its runs get to F1 0.95 (Clopper-Pearson interval of the others at most 50 %).
     """
-    results = given["fig6"]
     weakest = int(np.argmin([setting.x for setting in results.experiment.settings]))
     _, lost = results.times("ecc-aht", weakest)
     cut_off = share(lost, 0.5, "runs of ecc-aht cut off at shift 0.5", "in its own right")
@@ -260,23 +254,22 @@ def weak_signals(given: Given) -> Verdict:
 
 
 @_claim("hds", "Section 5.4, Figure 3a", "fig3a")
-def hds(given: Given) -> Verdict:
+def hds(results: Results) -> Verdict:
     """ECC-AHT beats hierarchical dynamic search (HDS).
 
     Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node, which
     reproduces its published delay; with fewer near the leaves it is much faster (docs/explanation/algorithms.md).
     """
-    return conclude([lead(given["fig3a"], "hds")], "fig3a")
+    return conclude([lead(results, "hds")], "fig3a")
 
 
 @_claim("ttts-challenger", "Section 5.4, Figure 3b", "fig3b")
-def randomized(given: Given) -> Verdict:
+def randomized(results: Results) -> Verdict:
     """ECC-AHT matches the randomised TTTS-Challenger.
 
     Not slower by a factor of 1.5: the interval of the delay of TTTS-Challenger over that of ECC-AHT is above 1/1.5, for
     the first time and for good.
     """
-    results = given["fig3b"]
     when = {"for reaching F1 0.95": False, "for staying there": True}
     parts = (
         replace(lead(results, "ttts-challenger", at_least=1 / MARGIN, for_good=for_good), when=words)
@@ -286,39 +279,39 @@ def randomized(given: Given) -> Verdict:
 
 
 @_claim("combgape", "Section 5.4, Figure 3b", "fig3b")
-def combgape(given: Given) -> Verdict:
+def combgape(results: Results) -> Verdict:
     """ECC-AHT outperforms CombGapE.
 
     Fewer measurements than the original and than the hybrid BaseArm-CombGapE, the interval of the difference above 0.
     The hybrid is that of the authors' program, which ranks streams by the scores of ECC-AHT, where the printed
     algorithm has empirical means.
     """
-    parts = [lead(given["fig3b"], rival) for rival in ("combgape", "base-arm-combgape")]
+    parts = [lead(results, rival) for rival in ("combgape", "base-arm-combgape")]
     median = (replace(part, value=float(np.median(part.sample)), interval=None, sample=(), note="") for part in parts)
     beside = (replace(part, name=f"{part.name} in the median run") for part in median)
     return conclude(parts, "fig3b", beside=beside)
 
 
 @_claim("families", "Appendix B.3, Figures 3b and 11 to 14", *HIGH_RANK)
-def families(given: Given) -> Verdict:
+def families(*given: Results) -> Verdict:
     """ECC-AHT has a significant lead on five families of noise.
 
     Toeplitz, block, circulant, graph and exponential: against the rival that is fastest on average, the interval of the
     difference above 0.
     """
-    return conclude((_against_fastest(given[id], family) for id, family in HIGH_RANK.items()), *HIGH_RANK)
+    return conclude(map(_against_fastest, given, HIGH_RANK.values()), *HIGH_RANK)
 
 
 @_claim("low-rank-losses", "Appendix C.1, Figures 10, 15 and 16", *LOW_RANK)
-def losses(given: Given) -> Verdict:
+def losses(*given: Results) -> Verdict:
     """ECC-AHT often ranks second on equicorrelation, rbf and kronecker.
 
     Often: in at least two of the three the rival that is fastest on average needs fewer measurements until right for
     good, by the whole interval. It holds partly for one alone, and not at all if ECC-AHT is so ahead in two.
     """
     parts = []
-    for id, family in LOW_RANK.items():
-        part = _against_fastest(given[id], family, for_good=True)
+    for results, family in zip(given, LOW_RANK.values(), strict=True):
+        part = _against_fastest(results, family, for_good=True)
         parts.append(replace(part, answer=OPPOSITE[part.answer]))
     verdict, answers = conclude(parts, *LOW_RANK), [part.answer for part in parts]
     if answers.count("yes") > 1:
@@ -329,27 +322,27 @@ def losses(given: Given) -> Verdict:
 
 
 @_claim("low-rank-drops", "Appendix B.3, Figures 15 and 16", "fig3b", *LOW_RANK)
-def drops(given: Given) -> Verdict:
+def drops(toeplitz: Results, *given: Results) -> Verdict:
     """The performance drops on equicorrelation, rbf and kronecker.
 
     Against toeplitz noise and the same anomalous sets it needs more measurements until it is right for good, the
     interval of the difference above 0.
     """
     parts = [
-        _saved(given[id], given["fig3b"], "more than on toeplitz", family, names=(family, "toeplitz"))
-        for id, family in LOW_RANK.items()
+        _saved(results, toeplitz, "more than on toeplitz", family, names=(family, "toeplitz"))
+        for results, family in zip(given, LOW_RANK.values(), strict=True)
     ]
     return conclude(parts, "fig3b", *LOW_RANK)
 
 
 @_claim("table1", "Appendix C.1, Table 1", "table1")
-def table1(given: Given) -> Verdict:
+def table1(results: Results) -> Verdict:
     """The effective ranks of table 1.
 
     Shannon and participation rank equal the printed ones to two decimals; those of the random graph, another draw,
     within 1 %.
     """
-    settings = given["table1"].experiment.settings
+    settings = results.experiment.settings
     found, printed = (np.array(ranks) for ranks in ([s.ranks() for s in settings], [*PRINTED_RANKS.values()]))
     allowed = np.where([[s.family == "graph"] for s in settings], 0.01 * printed, 0.00501)
     off = float((np.abs(found - printed) / allowed).max())
@@ -357,7 +350,7 @@ def table1(given: Given) -> Verdict:
 
 
 @_claim("collapse", "Appendix, Figures 17 and 18", *SWEEPS)
-def collapse(given: Given) -> Verdict:
+def collapse(fig17: Results, fig18: Results) -> Verdict:
     """F1 collapses at low effective rank: an intrinsic barrier.
 
     Final F1 in the fifth of the settings of highest rank less that in the fifth of lowest rank: the interval above 0.2,
@@ -365,20 +358,20 @@ def collapse(given: Given) -> Verdict:
     those: the interval below 0.5.
     """
     parts = []
-    for results in (given[id] for id in SWEEPS):
+    for results in (fig17, fig18):
         for ends in rank_ends(results):
             low, high = (final_f1(results, settings, "ecc-aht") for settings in (ends.low, ends.high))
             name = f"of F1 lost {ends.where}, where F1 ends at {low.mean():.2f}"
             parts.append(judged(high - low, results, name, f"on {ends.kind}", above=COLLAPSE))
-    settings = given["fig18"].experiment.settings
+    settings = fig18.experiment.settings
     under = [k for k, setting in enumerate(settings) if setting.ranks().shannon < 0.4 * setting.covariance().size]
-    f1 = final_f1(given["fig18"], np.array(under), "ecc-aht")
-    part = judged(f1, given["fig18"], "is F1 under 0.4 K of rbf", "under 0.4 K of rbf", above=0.5)
+    f1 = final_f1(fig18, np.array(under), "ecc-aht")
+    part = judged(f1, fig18, "is F1 under 0.4 K of rbf", "under 0.4 K of rbf", above=0.5)
     return conclude([*parts, replace(part, answer=OPPOSITE[part.answer])], *SWEEPS)
 
 
 @_claim("sufficient-rank", "Appendix C.6, Theorem C.1", *HIGH_RANK)
-def sufficient_rank(given: Given) -> Verdict:
+def sufficient_rank(*given: Results) -> Verdict:
     """Enough effective rank makes ECC-AHT right for good.
 
     The theorem allows a probability of 1/K^2 of not being. On the five families whose ranks the paper calls moderate or
@@ -386,30 +379,30 @@ def sufficient_rank(given: Given) -> Verdict:
     wholly above speaks against the claim.
     """
     parts = []
-    for id, family in HIGH_RANK.items():
-        _, lost = given[id].times("ecc-aht", for_good=True)
-        K = given[id].experiment.settings[0].covariance().size
+    for results, family in zip(given, HIGH_RANK.values(), strict=True):
+        _, lost = results.times("ecc-aht", for_good=True)
+        K = results.experiment.settings[0].covariance().size
         part = share(lost, K**-2.0, f"runs wrong at the end on {family}", f"on {family}")
         parts.append(replace(part, answer="yes" if part.answer == "open" and lost.size >= FEWEST else part.answer))
     return conclude(parts, *HIGH_RANK)
 
 
 @_claim("regularization", "Appendix, Figures 19 to 26", *LOW_RANK, *HIGH_RANK, *REGULARIZED)
-def regularization(given: Given) -> Verdict:
+def regularization(*given: Results) -> Verdict:
     """Believing S + 0.01 I helps at low effective rank only.
 
     Measurements saved until right for good, with against without regularization at rho 0.8: interval above 0 on
     equicorrelation, rbf and kronecker, and not above 0 on the other five families.
     """
-    plain = {family: id for id, family in {**LOW_RANK, **HIGH_RANK}.items()}
+    plain = dict(zip((*LOW_RANK.values(), *HIGH_RANK.values()), given, strict=False))
     low: list[Measure] = []
     high: list[Measure] = []
-    for id in REGULARIZED:
-        for k, setting in enumerate(given[id].experiment.settings):
+    for results in given[len(plain) :]:
+        for k, setting in enumerate(results.experiment.settings):
             if not setting.options.get("regularize"):
                 continue
             names = "plain", "regularized"
-            part = _saved(given[plain[setting.family]], given[id], "saved", setting.family, names, k)
+            part = _saved(plain[setting.family], results, "saved", setting.family, names, k)
             (low if setting.family in LOW_RANK.values() else high).append(part)
     helped, helped_too = ([part.when for part in parts if part.answer == "yes"] for parts in (low, high))
     verdict = conclude([*low, *high], *LOW_RANK, *HIGH_RANK, *REGULARIZED)
@@ -426,26 +419,25 @@ def regularization(given: Given) -> Verdict:
 
 
 @_claim("weaker-correlation", "Appendix C.4, Figures 19 to 21", *LOW_RANK, *WEAKER)
-def weaker_correlation(given: Given) -> Verdict:
+def weaker_correlation(*given: Results) -> Verdict:
     """At low effective rank, lowering rho to 0.5 helps.
 
     Measurements saved until right for good against the same anomalous sets at 0.8, the interval above 0.
     """
-    pairs = zip(LOW_RANK.items(), ("fig19", "fig21", "fig20"), strict=True)
-    parts = [
-        _saved(given[strong], given[weak], "saved", family, ("rho 0.8", "rho 0.5")) for (strong, family), weak in pairs
-    ]
+    strong, (equicorrelation, kronecker, rbf) = given[:3], given[3:]
+    pairs = zip(strong, (equicorrelation, rbf, kronecker), LOW_RANK.values(), strict=True)
+    parts = [_saved(a, b, "saved", family, ("rho 0.8", "rho 0.5")) for a, b, family in pairs]
     return conclude(parts, *LOW_RANK, *WEAKER)
 
 
 @_claim("mexican-hat", "Appendix A, Figure 1", "fig1")
-def mexican_hat(given: Given) -> Verdict:
+def mexican_hat(results: Results) -> Verdict:
     """Almost every measurement is a Mexican hat.
 
     Champions and challengers of all pairs of streams: at least 90 % have a neighbour with weight of the opposite sign
     and none of the same. Computed from the exact designs.
     """
-    problem = given["fig1"].experiment.settings[0].problem()
+    problem = results.experiment.settings[0].problem()
     hats = []
     for pair in combinations(range(problem.size), 2):
         weights = pair_design(problem, *pair).weights
@@ -457,17 +449,17 @@ def mexican_hat(given: Given) -> Verdict:
 
 
 @_claim("parts", "Appendix G.3 and G.6", "ablations")
-def necessary_parts(given: Given) -> Verdict:
+def necessary_parts(results: Results) -> Verdict:
     """Ranking by likelihood and weights on many streams are needed.
 
     mean-difference and restricted-coordinates need more measurements, the interval of the difference above 0.
     """
-    rivals = given["ablations"].experiment.policies[1:]
-    return conclude((lead(given["ablations"], rival) for rival in rivals), "ablations")
+    rivals = results.experiment.policies[1:]
+    return conclude((lead(results, rival) for rival in rivals), "ablations")
 
 
 @_claim("wadi", "Section 5.5, Figures 4a and 4b")
-def wadi(_: Given) -> Verdict:
+def wadi() -> Verdict:
     """On WaDi ECC-AHT beats its diagonal, and CombGapE on seconds.
 
     The full covariance against its diagonal, and one-minute windows against CombGapE on one-second data: would be
@@ -481,7 +473,6 @@ CLAIMS += THEOREMS
 
 
 def _against_fastest(results: Results, family: str, *, for_good: bool = False) -> Measure:
-    """The lead over the rival that is fastest on average."""
     rivals = (name for name in results.experiment.policies if name != "ecc-aht")
     rival = min(rivals, key=lambda name: results.times(name, for_good=for_good)[0].mean())
     part = lead(results, rival, for_good=for_good)

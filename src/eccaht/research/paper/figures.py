@@ -53,7 +53,6 @@ def draw(results: Results) -> Figure:
 
 
 def _fixed(results: Results) -> str:
-    """What all settings have in common, and the number of runs."""
     settings = results.experiment.settings
     names = [setting.label if len(settings) == 1 else setting.family.replace("_", " ") for setting in settings]
     rhos = [f"rho {setting.arguments['rho']:g}" for setting in settings if "rho" in setting.arguments]
@@ -67,7 +66,6 @@ def _fixed(results: Results) -> str:
 
 
 def _panels(figure: Figure, titles: Sequence[str]) -> list[Axes]:
-    """Panels side by side on one vertical axis, lettered if there are several."""
     grid = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
     for ax, letter, title in zip(grid, _LETTERS, titles, strict=False):
         ax.set_title(f"({letter}) {title}" if len(titles) > 1 else "")
@@ -98,7 +96,6 @@ def _log_ticks(ax: Axes, side: str, *, counts: bool = False) -> None:
 
 
 def _bars(ax: Axes, x: Array, values: Array, colour: str, results: Results) -> list[LineCollection]:
-    """Intervals of the means of (runs, x); none from a single run."""
     if len(values) == 1 or not x.size:
         return []
     low, high = bca_interval(values, rng=results.bootstrap())
@@ -127,7 +124,6 @@ def _draw_curves(figure: Figure, results: Results) -> None:
 
 
 def _never(censored: list[int], runs: int) -> str:
-    """Say how many runs never reached the target for good, panel by panel."""
     if not any(censored):
         return "all arrive"
     if len(censored) == 1:

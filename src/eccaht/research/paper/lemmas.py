@@ -38,16 +38,17 @@ def follow(problem: Problem, name: str, horizon: int, seed: tuple[int, int], opt
     pairs = np.ix_(inside, np.setdiff1d(np.arange(problem.size), inside))
     settled = reached_for_good(right, 1.0)
     gamma = best_action(problem, inside, limited=True).rate
-    cross, backward, covered, hardest, design = _of_readings(problem, made, pairs, settled)
+    spreads = [problem.noise_variance(step.weights) ** 0.5 for step in made]
+    h = np.array([problem.shift * step.weights / spread for step, spread in zip(made, spreads, strict=True)])
+    cross, backward, covered, hardest, design = _of_readings(h, made, pairs, settled, 0.5 - off_diagonal(problem))
     of_readings = cross, backward, covered, settled or np.nan, hardest, design / gamma
-    of_end = _of_end(problem, made, pairs, _between(policy.scores, pairs))
+    of_end = _of_end(problem, h, made, pairs, _between(policy.scores, pairs))
     return np.array([*of_readings, *of_end, gamma, gamma / _diagonal_rate(problem, inside)])
 
 
-def _of_readings(problem: Problem, made: Sequence[Step], pairs: _Pairs, settled: int | None) -> list[float]:
+def _of_readings(H: Array, made: Sequence[Step], pairs: _Pairs, settled: int | None, reach: float) -> list[float]:
     """Means of what `one_reading` says, the last two since the search is right for good."""
-    reach, h = 0.5 - off_diagonal(problem), _weighted(problem, made)
-    table = [one_reading(h, (step.champion, step.challenger), pairs, reach) for h, step in zip(h, made, strict=True)]
+    table = [one_reading(h, (step.champion, step.challenger), pairs, reach) for h, step in zip(H, made, strict=True)]
     after = table[settled:] if settled else []
     return [*_means(table)[:3], *_means(after or [[np.nan] * 5])[3:]]
 
@@ -70,11 +71,10 @@ def one_reading(h: Array, measured: tuple[int, int], pairs: _Pairs, reach: float
     return [cross, float(drift.min() < -rounding), covered, float(own**2 <= least + rounding), 0.5 * least]
 
 
-def _of_end(problem: Problem, made: Sequence[Step], pairs: _Pairs, lead: Array) -> list[float]:
+def _of_end(problem: Problem, h: Array, made: Sequence[Step], pairs: _Pairs, lead: Array) -> list[float]:
     """The exponent of the ranking bound at the most improbable wrong pair, the least lead of the scores, the number of
     readings, the nats that the nearest exchange trails by, and how many were expected.
     """
-    h = _weighted(problem, made)
     M = h.T @ h
     r = np.array(
         [(s.reading - problem.mean_reading(s.weights)) / problem.noise_variance(s.weights) ** 0.5 for s in made]
@@ -91,11 +91,6 @@ def _diagonal_rate(problem: Problem, inside: Index) -> float:
     g = problem.covariance.diagonal() / problem.shift**2
     of_set = g[inside].sum()
     return float(0.5 / of_set + 0.5 / (g.sum() - of_set))
-
-
-def _weighted(problem: Problem, made: Sequence[Step]) -> Array:
-    """h / sqrt(v) of each reading."""
-    return np.array([problem.shift * step.weights / problem.noise_variance(step.weights) ** 0.5 for step in made])
 
 
 def off_diagonal(problem: Problem) -> float:

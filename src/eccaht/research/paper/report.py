@@ -184,7 +184,6 @@ def _figures(results: Mapping[str, Results], directory: Path) -> Iterator[Block]
 
 
 def setting_in_words(experiment: Experiment) -> str:
-    """Say what was searched for, and what varies."""
     problems = experiment.settings
     sizes = {setting.covariance().size for setting in problems}
     shapes = {

@@ -117,7 +117,6 @@ def rank_table(results: Results) -> Table:
 
 
 def error_table(results: Results) -> Table:
-    """The share of wrong sets in each setting, with its Clopper-Pearson interval."""
     rows = []
     for k, policy in results.experiment.cells:
         setting = results.experiment.settings[k]

@@ -228,7 +228,6 @@ def tables(results: Results) -> dict[str, Table]:
 
 
 def _finish(directory: Path, id: str) -> str:
-    """Make the tables and the figure of an experiment whose cells are all there."""
     from eccaht.base.presentation.style import saving_figure
     from eccaht.research.paper import figures
 

@@ -43,7 +43,6 @@ def check(directory: Path, experiment: Experiment, runs: int, seed: int) -> None
 
 @contextmanager
 def claimed(directory: Path, experiment: Experiment) -> Iterator[None]:
-    """Be the only process that writes results of this experiment there."""
     home = directory / experiment.id
     home.mkdir(parents=True, exist_ok=True)
     with exclusive(home / _LOCK, f"another process is writing to {home}: let it end, or use another --out"):

@@ -63,11 +63,13 @@ class Claim:
     where: str  # in the paper
     experiments: tuple[str, ...]
     criterion: str
-    judge: Callable[[Given], Verdict]
+    judge: Callable[..., Verdict]  # of the results of the experiments
 
     def verdict(self, results: Given, directory: str = "DIR") -> Verdict:
         missing = [id for id in self.experiments if id not in results]
-        return Verdict("not run", condition=command(missing, directory)) if missing else self.judge(results)
+        if missing:
+            return Verdict("not run", condition=command(missing, directory))
+        return self.judge(*(results[id] for id in self.experiments))
 
 
 def command(experiments: Sequence[str], directory: str) -> str:
@@ -78,10 +80,10 @@ def command(experiments: Sequence[str], directory: str) -> str:
 
 def claimed(
     claims: list[Claim], id: str, where: str, *experiments: str
-) -> Callable[[Callable[[Given], Verdict]], Callable[[Given], Verdict]]:
+) -> Callable[[Callable[..., Verdict]], Callable[..., Verdict]]:
     """Add a rule to the claims; its docstring is the claim and, after an empty line, the criterion."""
 
-    def add(judge: Callable[[Given], Verdict]) -> Callable[[Given], Verdict]:
+    def add(judge: Callable[..., Verdict]) -> Callable[..., Verdict]:
         text, criterion = (" ".join(part.split()) for part in (judge.__doc__ or "").split("\n\n"))
         claims.append(Claim(id, text, where, experiments, criterion, judge))
         return judge
@@ -134,7 +136,6 @@ def judged(
 
 
 def exact(value: float, name: str, agrees: bool, when: str = "") -> Measure:
-    """A number that is computed, not estimated."""
     return Measure(name, float(value), None, (float(value),), "yes" if agrees else "no", when)
 
 
@@ -204,7 +205,6 @@ def rank_ends(results: Results) -> Iterator[RankEnds]:
 
 
 def final_f1(results: Results, settings: Index, policy: str) -> Array:
-    """F1 at the end, for each run the mean over some settings."""
     ends: Array = np.mean([results.arrivals[int(k), policy].final for k in settings], axis=0)
     return ends
 

@@ -94,7 +94,6 @@ def attack_windows(model: Model, files: WadiFiles, *, seconds: float | None = No
 
 
 def prepare_attacks(model: Model, attacks: Sequence[Attack]) -> list[Prepared]:
-    """Find the columns of the attacked points among the sensors of the model."""
     dropped = {column.name: column.reason for column in model.columns if not column.kept}
     prepared = []
     for attack in attacks:
@@ -227,7 +226,6 @@ def column_table(model: Model) -> Table:
 
 
 def attack_table(prepared: Sequence[Prepared]) -> Table:
-    """One row an attack: its points, their columns, and what has none."""
     rows = [
         {
             "number": each.attack.number,
