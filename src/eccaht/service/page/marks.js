@@ -154,6 +154,7 @@ export function timeline(spans, { onset, interval, raised, end, over }) {
   const length = Math.max(milliseconds(end) - milliseconds(first), 1);
   const at = (/** @type {string} */ moment) =>
     Math.min(Math.max(((milliseconds(moment) - milliseconds(first)) / length) * 100, 0), 100);
+  const wide = interval && interval[0] !== interval[1] ? interval : null;
   const rows = [...new Set(spans.map((span) => span.sensor))].map((sensor) => {
     const bars = spans.filter((span) => span.sensor === sensor);
     return [
@@ -161,7 +162,7 @@ export function timeline(spans, { onset, interval, raised, end, over }) {
       h(
         "div",
         { class: "timeline-track" },
-        interval && stretch("timeline-interval", at(interval[0]), at(interval[1])),
+        wide && stretch("timeline-interval", at(wide[0]), at(wide[1])),
         bars.map((span) => stretch("timeline-bar", at(span.from), at(span.to))),
         onset && stretch("timeline-onset", at(onset), at(onset)),
         stretch("timeline-raised", at(raised), at(raised)),
@@ -185,8 +186,8 @@ export function timeline(spans, { onset, interval, raised, end, over }) {
       "div",
       { class: "legend timeline-legend" },
       key("key-set", "in alarm"),
-      key("key-onset", "onset"),
-      key("key-interval", "its interval of 95 %"),
+      onset && key("key-onset", "onset"),
+      wide && key("key-interval", "its interval of 95 %"),
       key("key-raised", "alarm raised"),
     ),
   );

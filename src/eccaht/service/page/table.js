@@ -74,6 +74,7 @@ export class Table {
     this.#arrange();
     this.table.hidden = rows.length === 0;
     this.nothing.hidden = rows.length > 0;
+    this.menu.hidden = rows.length < 2;
     this.#fit(false);
   }
 
