@@ -9,7 +9,6 @@ from __future__ import annotations
 from sys import modules
 
 from eccaht.base.extras import advice
-from eccaht.base.hints import no_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,3 +52,9 @@ def _listed(stub: str) -> dict[str, str]:
     with open(stub, encoding="utf-8") as file:
         imports = [node for node in ast.parse(file.read()).body if isinstance(node, ast.ImportFrom)]
     return dict(sorted((alias.name, f".{node.module or alias.name}") for node in imports for alias in node.names))
+
+
+def no_attribute(owner: object, what: str, name: str, hints: Mapping[str, str]) -> AttributeError:
+    """The error of a name that is not there, with its hint if it has one; what: the owner in words."""
+    hint = f": {hints[name]}" if name in hints else ""
+    return AttributeError(f"{what} has no {name!r}{hint}", name=name, obj=owner)

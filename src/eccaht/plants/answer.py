@@ -19,7 +19,7 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import PLAIN, Clock
 from eccaht.base.extras import need
 from eccaht.base.files import replacing
-from eccaht.base.hints import no_attribute
+from eccaht.base.lazy import no_attribute
 from eccaht.base.presentation.text import listed, percent
 from eccaht.streams import Kind
 

@@ -18,7 +18,7 @@ from eccaht.base.arrays import Array
 from eccaht.base.clock import Clock, as_zone, check_limits, parse_duration
 from eccaht.base.codec import settle
 from eccaht.base.files import archive_bytes, parse_archive, read_archive, write_archive
-from eccaht.base.hints import no_attribute
+from eccaht.base.lazy import no_attribute
 from eccaht.base.presentation.text import did_you_mean, shown_progress
 from eccaht.plants.data.cleaning import ColumnReport
 from eccaht.plants.data.lines import Faults
