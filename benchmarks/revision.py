@@ -2,7 +2,7 @@
 
 The settings are those of the authors' repository (commits dd67bd3 and e202ac5 of VincentdeCristo/ECC-AHT): a fixed
 true set, shift 1 and budget 2. A row is a policy with its options; `joint` stands beside the authors' procedures, with
-its own boundary and with theirs. docs/measured/revision.md has the tables.
+its own boundary and with theirs. docs/paper/revision.md has the tables.
 
 published.csv holds what the authors have: mean readings, standard error, wrong sets. The ablation is the published
 table (results_algorithm1/algorithm1_results.tex at commit c6bb63b, 300 searches a row). The other numbers are stored in

@@ -36,8 +36,8 @@ from eccaht.streams import CATALOGUE
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
 INDEX = FOLDER / "python" / "index.md"
-MODULES = {name: f"{name}.md" for name in ("checks", "covariance", "measurements")} | {
-    "families": "covariance.md#families"
+MODULES = {name: f"searches.md#{name}" for name in ("checks", "families", "measurements")} | {
+    "covariance": "searches.md#covariances"
 }
 SCHEMAS: dict[str, Any] = {
     "identify": documents.AnswerDocument,

@@ -12,7 +12,6 @@ DOCS = Path(__file__).parent
 PAGES = [
     DOCS / "tutorials" / "wrong-sensors.md",
     DOCS / "how-to" / "watch.md",
-    DOCS / "how-to" / "watch-few-readings.md",
 ]
 README = DOCS.parent / "README.md"
 PARAGRAPH = re.compile(r"^\S.*\n(?: +.*\n)*", re.MULTILINE)  # a line and what is indented under it

@@ -22,9 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 TEXTS = {path: path.read_text(encoding="utf-8") for path in (*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
 HOW_TO = (
-    "batches",
     "choose-a-policy",
-    "count-errors",
     "instruments",
     "own-covariance-and-constraint",
     "run-a-search",

@@ -33,7 +33,7 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 def test_every_kind_of_event_is_explained() -> None:
-    table = (DOCS / "reference" / "events.md").read_text(encoding="utf-8").partition("## Kinds")[2]
+    table = (DOCS / "reference" / "answers.md").read_text(encoding="utf-8").partition("## Kinds")[2]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)[1:]
     assert sorted(kind for row in rows for kind in re.findall("`(.+?)`", row)) == sorted(get_args(Kind))
 

@@ -60,7 +60,7 @@ def test_every_command_runs_and_names_the_right_sensors(capsys: pytest.CaptureFi
     ]
     assert all(name in alarm for name in truth)
     printed: dict[str, Any] = {}
-    exec(re.findall(r"```py\n(.*?)```", text_of("how-to/every-reading-costs.md"), re.DOTALL)[0], printed)
+    exec(re.findall(r"```py\n(.*?)```", text_of("how-to/watch.md"), re.DOTALL)[0], printed)
     assert set(printed["policy"].decision_names) == truth
     files = ["plant.model", "drill.png", "incident.png", "incident.html"]
     assert all((Path("plant") / file).stat().st_size > 0 for file in files)

@@ -14,7 +14,7 @@ from eccaht.service.settings import Settings, load_settings
 ROOT = Path(__file__).parents[2]
 PAGES = {
     name: (ROOT / "docs" / "how-to" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("serve", "sources", "alerts", "security", "backup", "monitoring", "production")
+    for name in ("serve", "sources", "alerts", "production")
 }
 
 

@@ -282,10 +282,10 @@ def test_a_growing_file_is_followed_across_rotation_a_late_start_and_a_restart(t
 
 
 def test_the_source_of_the_docs_brings_every_row_once() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "how-to" / "own-source.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "sources.md").read_text(encoding="utf-8")
     there: dict[str, Any] = {"__name__": "example"}
     for block in re.findall(r"    ```python\n(.*?)    ```", text, re.DOTALL):
-        exec(compile(dedent(block), "own-source.md", "exec", dont_inherit=True), there)
+        exec(compile(dedent(block), "sources.md", "exec", dont_inherit=True), there)
     lines = [b'{"time": %d, "a": %d, "b": 1}\n' % (START // SECOND + k, k) for k in range(100)]
     stored: list[bytes] = []
 

@@ -61,7 +61,7 @@ class Problem:
     degrees_of_freedom: of t noise, more than 2, scaled to the covariance, where tails are heavier than Gaussian ones.
     estimated_from: how many vectors the mean and the covariance were estimated from. A sample covariance is multiplied
         by what designs understate their noise by, and what a mean of so many vectors leaves open is counted in every
-        likelihood (docs/explanation/estimated.md). `from_samples` makes a better estimate where the vectors are there.
+        likelihood (docs/explanation/confidence.md). `from_samples` makes a better estimate where the vectors are there.
     calibrated: is the covariance one whose designs show the noise that it says, no sample covariance?
 
     >>> problem = Problem(np.eye(4), shift=[3, -3, 2, 2], n_anomalies=1, budget=2.0, names=list("abcd"))
@@ -146,7 +146,7 @@ class Problem:
             Mean and covariance are estimated so that designs show as much noise as they are believed to.
         options: the other arguments of a Problem, without a covariance and a mean.
 
-        Error rates hold with what was estimated (docs/explanation/estimated.md says on what that rests).
+        Error rates hold with what was estimated (docs/explanation/confidence.md says on what that rests).
 
         >>> X = np.random.default_rng(0).standard_normal((60, 30))
         >>> Problem.from_samples(X, shift=3.0, n_anomalies=2, budget=4.0)

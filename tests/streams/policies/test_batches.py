@@ -209,7 +209,7 @@ def test_damaged_files_are_refused(damage: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["joint", "joint-pair"])
 def test_batches_of_four_need_at_most_a_quarter_more_readings(name: str) -> None:
-    """Measured ratios are 0.95 to 1.1 (docs/how-to/batches.md); 30 pairs separate 1.25 from that."""
+    """Measured ratios are 0.95 to 1.1 (docs/how-to/run-a-search.md); 30 pairs separate 1.25 from that."""
     pairs = [[search(name, LARGE, seed, batch=batch).readings for batch in (0, 4)] for seed in range(30)]
     one, four = np.array(pairs, dtype=float).mean(axis=0)
     assert four <= 1.25 * one

@@ -258,7 +258,7 @@ def hds(results: Results) -> Verdict:
     """ECC-AHT beats hierarchical dynamic search (HDS).
 
     Fewer measurements than HDS, the interval of the difference above 0. HDS takes five readings at every node, which
-    reproduces its published delay; with fewer near the leaves it is much faster (docs/explanation/algorithms.md).
+    reproduces its published delay; with fewer near the leaves it is much faster (docs/reference/policies.md).
     """
     return conclude([lead(results, "hds")], "fig3a")
 

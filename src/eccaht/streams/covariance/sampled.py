@@ -5,7 +5,7 @@ covariance of m = 2K vectors it has four times the noise it is believed to have.
 noise along the eigenvectors of the sample, on vectors that they were not computed from (cross-validation by tenths of
 neighbouring vectors; Bartz 2016), in the order of the sample's eigenvalues (isotonic regression). Nothing is assumed of
 the distribution, and there may be fewer vectors than streams. What is left is measured on pair designs, and put on all
-noise (docs/explanation/estimated.md).
+noise (docs/explanation/confidence.md).
 """
 
 import math

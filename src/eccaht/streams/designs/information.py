@@ -22,7 +22,7 @@ A for a rival of probability p_s, or it for A, after the reading is at most sqrt
 
     c  is proportional to  S^-1 D,   D = sum_s sqrt(p_s) exp(-(c'd_s)^2 / (8 c'S c)) (c'd_s) d_s.
 
-Where measurements are under way, what the next one adds beyond them counts (docs/explanation/information.md). Their
+Where measurements are under way, what the next one adds beyond them counts (docs/explanation/search.md). Their
 readings are not known yet, but if set s is right, that of c_j has mean m_js in units of its noise. To separate A: the
 bound on confusing A and s has a factor exp(-(m_js - m_jA)^2 / 8) for each of them, whatever they will read, so a rival
 counts by what they leave of it. For information: it is averaged over their outcomes, which are drawn (a set by its

@@ -1,4 +1,4 @@
-"""Every algorithm by name, with its source and its parts; docs/explanation/algorithms.md is the table of them.
+"""Every algorithm by name, with its source and its parts; docs/reference/policies.md is the table of them.
 
 Users add their own by `register_policy` (docs/how-to/own-policy.md).
 """

@@ -78,7 +78,7 @@ class Joint(Belief):
 
         What is expected lies between two sets that are equally probable and decides nothing, while the reading will. So
         changes of the MAP set count by what the readings leave of them: by exp(-d^2 / 4), whichever is right, for means
-        that differ by d noise deviations (docs/explanation/information.md).
+        that differ by d noise deviations (docs/explanation/search.md).
         """
         twin = self.twin()
         for c in pending:

@@ -6,7 +6,7 @@ are not known h = c, and b'x - x'M x / 2 is the log-likelihood of shifts x.
 
 Where the mean was estimated from m vectors it is off by N(0, S / m), in all readings alike. With q = S c / m, in units
 of the shift, a reading then says what an independent one with h = shift*c - M q, r - q'b in the place of r and noise
-v + q'h says: the earlier readings know the error by what they left unexplained (docs/explanation/estimated.md).
+v + q'h says: the earlier readings know the error by what they left unexplained (docs/explanation/confidence.md).
 """
 
 import numpy as np
