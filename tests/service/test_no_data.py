@@ -288,7 +288,7 @@ def test_another_model_takes_along_what_waits_and_ends_the_alarm(store: Store) -
     changed(store, {54: (plants.other_content(), PlantOptions(false_alarms="1/2000w", lateness=7.0))})
     found = events(store, "alarm", "over")
     assert [kind for kind, _ in found][:2] == ["alarm", "over"]
-    assert found[1][1].endswith("; the plant has another model now")
+    assert "another model" in found[1][1]
     assert alerts(store)[:2] == ["alarm", "over"]
     with store.read() as connection:
         windows = connection.execute(sa.select(schema.windows).order_by(schema.windows.c.start)).all()
