@@ -436,10 +436,11 @@ def test_an_order_that_is_refused_says_why(service: Service, pages: Pages, opera
 
 def test_a_plant_without_times_is_shown_by_its_rows(service: Service, pages: Pages, operator: str) -> None:
     service.counted_plant("counted")
+    service.send("counted", 5)
     service.send("counted", 5, ("TT-101",))
     page = pages.open(operator, "#/plant/counted")
     expect(page.locator(".alarm-box")).to_contain_text(re.compile(r"Onset row 3\d.*raised at row 3\d"))
-    expect(page.locator(".plant-head")).to_contain_text("34 of 1 row")
+    expect(page.locator(".plant-head")).to_contain_text("39 of 1 row")
     ticks = page.locator(".plot .xtick text")
     expect(ticks.first).to_have_text(re.compile("^row "))
     expect(page.locator(".plot")).to_have_attribute("aria-label", re.compile("^From row 1 to row 40; highest evidence"))
