@@ -1,7 +1,5 @@
 """A small dask cluster in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

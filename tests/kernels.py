@@ -4,8 +4,6 @@ OpenBLAS chooses its arithmetic by the processor; OPENBLAS_CORETYPE chooses for 
 serves by the same kernels run once.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

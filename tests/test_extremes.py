@@ -1,7 +1,5 @@
 """Any finite number anywhere is refused in one line, or the search is sound: no warning, no NaN, no endless loop."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

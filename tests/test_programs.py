@@ -1,7 +1,5 @@
 """The programs of docs/programs find the right streams of their simulators."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """README: its code runs, what it shows is what the commands print, and its first screen is short."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reference is what the code says, and the shelves of docs keep their form."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

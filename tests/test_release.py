@@ -1,7 +1,5 @@
 """What a release rests on: workflows that say what the project says, and templates that can be read."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

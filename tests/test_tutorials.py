@@ -1,7 +1,5 @@
 """The tutorials run as notebooks, in order, and print what the pages show."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

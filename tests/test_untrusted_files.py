@@ -1,7 +1,5 @@
 """Untrusted files: refused in one line or soundly used, in bounded memory, whatever was done to them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The version and what the project says of itself are one truth each, wherever they are written."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An archive is read back exactly, or refused in one line; nothing in it is ever executed or larger than the file."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

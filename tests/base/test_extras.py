@@ -1,7 +1,5 @@
 """A search needs numpy and scipy; what else is missing is reported in one line where it is met."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A file is complete or absent, only regular files are replaced, and one process at a time writes to a directory."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """F1, delays and intervals against brute force, an independent bootstrap and known coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

@@ -1,7 +1,5 @@
 """Archives taken apart and put together again by hand, with a digest that is right for what they hold."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a policy declares in `can` it does, and what it declares that it cannot do it refuses in one line."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from itertools import product

@@ -1,7 +1,5 @@
 """States damaged field by field, generated from the declarations of their classes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands that stand still once a file is written, so that what a test does to them meets them there."""
 
-from __future__ import annotations
-
 import sys
 
 _CODE = """

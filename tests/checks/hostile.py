@@ -4,8 +4,6 @@
 although it is damaged, or that led to anything but a sound search or an error of one line.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import tempfile

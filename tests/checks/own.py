@@ -1,7 +1,5 @@
 """Policies that are no part of the package, as users write them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # a composed policy and one with ask and tell, in a file of their own with a helper beside it

@@ -4,8 +4,6 @@ numpy asks one handler for the memory of all its arrays; `place_arrays` sets our
 exists for this. It stays for the rest of the process, which must raise no exception while arrays are freed.
 """
 
-from __future__ import annotations
-
 import ctypes as ct
 from importlib import import_module
 from typing import Any

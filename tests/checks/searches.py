@@ -5,8 +5,6 @@
 is a process of its own, whose arrays lie where OFFSET says (see `placement`), and prints the digests as JSON.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A user's own operator passes; broken ones fail with the operation that is wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

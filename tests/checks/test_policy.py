@@ -1,7 +1,5 @@
 """A user's own policy passes; broken ones fail with the property that does not hold."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The conformance suite of posteriors: ours pass, and each kind of wrong one fails with a line that says why."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

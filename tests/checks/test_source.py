@@ -1,7 +1,5 @@
 """Every source of ours passes the suite, and the suite sees what is wrong with others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

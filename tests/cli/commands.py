@@ -1,7 +1,5 @@
 """Commands called as users call them, where they must succeed in silence."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

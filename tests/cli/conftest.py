@@ -1,7 +1,5 @@
 """What holds for all tests of commands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`eccaht calibrate` says what became of each column; whatever is wrong is one line, code 2 and no file."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import pickle

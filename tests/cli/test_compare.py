@@ -1,7 +1,5 @@
 """The comparison on the command line is the library's, checked before it starts and complete when it ends."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The report says what the library counts; bad input is one line."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

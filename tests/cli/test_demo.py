@@ -1,7 +1,5 @@
 """The demo shows what the library does, in plain lines, in a live view and as JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`eccaht drill` shows what drills counted: new ones in quiet data, or those that the model keeps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The pages for engineers run as printed, one after the other, and name the right sensors."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

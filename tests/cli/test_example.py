@@ -1,7 +1,5 @@
 """The example plant: always the same files, and a truth that the tools find."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

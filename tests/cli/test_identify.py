@@ -1,7 +1,5 @@
 """`eccaht identify` needs a model and data, nothing else; what it passes on, prints and writes is what it was given."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """History in, incident in, the right sensors out, with their dates: `eccaht identify` as users call it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

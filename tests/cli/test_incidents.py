@@ -1,7 +1,5 @@
 """The bench prints what the library computes, in one table or in the documented JSON."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM at any moment: one line, an exit code that says which, nothing left over."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

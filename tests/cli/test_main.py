@@ -1,7 +1,5 @@
 """What a user sees when something is wrong, and when nothing is asked."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

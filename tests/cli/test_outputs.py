@@ -1,7 +1,5 @@
 """No command writes onto an input or onto anything but a regular file, and a full disk costs no finding."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import json

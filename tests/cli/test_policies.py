@@ -1,7 +1,5 @@
 """The list of algorithms is the catalogue."""
 
-from __future__ import annotations
-
 import json
 
 from typer.testing import CliRunner

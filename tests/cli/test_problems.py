@@ -1,7 +1,5 @@
 """What users write is read as they mean it, or refused in one line that says how to write it."""
 
-from __future__ import annotations
-
 import pytest
 
 from eccaht.cli.problems import parse_number, parse_shift

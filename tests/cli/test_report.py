@@ -1,7 +1,5 @@
 """The command says where the page is, or what is missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The command checks before it works, goes on where it was, and says where the results are."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The WaDi command goes from files of either edition to both figures, or says in one line why not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`eccaht watch` on a small plant: what it reports, and that no kill makes it lose or repeat an event."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`eccaht water` goes from nothing to a table, or says in one line why not."""
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from pathlib import Path

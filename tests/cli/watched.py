@@ -1,7 +1,5 @@
 """A small plant to watch: a model of four sensors, and a record in which this and that goes wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

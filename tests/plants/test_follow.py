@@ -1,7 +1,5 @@
 """A file followed while it grows gives the windows that it gives once it is complete."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

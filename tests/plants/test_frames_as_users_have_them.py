@@ -1,7 +1,5 @@
 """Frames as newcomers have them: numbers in text, decimal commas, numbered columns and any index of times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a user of pandas types works as written, and the shell means the same."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The detector of scikit-learn keeps its conventions, but for those that rows in order of time cannot keep."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What newcomers try first: it works, or the error says in one line what to write instead."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

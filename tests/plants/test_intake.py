@@ -1,7 +1,5 @@
 """Rows in any order, twice and one sensor at a time give the windows of the rows in order."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """What sensors should read is the conditional mean of the model's own Gaussian, as a frame that pandas users expect."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model brought up to date: which windows it is of, and which of the two is better."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The service as a program of its own and a browser that looks at it, for tests of the page."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Stores with something in every table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

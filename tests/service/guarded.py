@@ -1,7 +1,5 @@
 """A small app behind the guard, by itself or behind a real socket, and tokens for it."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """One service of a consumer group as a process that can be killed: it writes each row that it stored to a file."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """A Mosquitto of our own, which can be killed and started again."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A small plant for tests of the service: windows of two seconds, four rows each, UTC."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`eccaht serve` as a program of its own, with settings and a limit on its files."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Receivers of alerts that do what real ones do, and also what broken ones do."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import threading

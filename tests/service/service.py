@@ -1,7 +1,5 @@
 """The whole service with one plant, behind its guard, and a token of each scope."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """What the tests of sources share: a sink that records, a plant, and a feed that runs for the length of a block."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import json

@@ -1,7 +1,5 @@
 """Stores to test with: SQLite always, PostgreSQL where one runs."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The outbox and what sends it: once, or in doubt, never silently twice and never lost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

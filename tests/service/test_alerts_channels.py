@@ -1,7 +1,5 @@
 """The channels, each against a real server."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

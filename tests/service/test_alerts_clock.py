@@ -1,7 +1,5 @@
 """Alerts while the clock of the machine is set back: none waits until the clock is there again."""
 
-from __future__ import annotations
-
 from eccaht.service.alerts import outbox
 from eccaht.service.alerts.channels import NotDelivered
 from eccaht.service.alerts.sender import Alerts

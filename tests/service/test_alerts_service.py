@@ -1,7 +1,5 @@
 """From readings to a message outside, through the whole service and a restart of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

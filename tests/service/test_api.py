@@ -1,7 +1,5 @@
 """What the service reports of the past and present agrees with the rows that it was given."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

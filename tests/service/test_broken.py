@@ -1,7 +1,5 @@
 """A plant whose state or model cannot be read stays: it is built anew from its windows, or shown as broken."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The broker as deploy/ sets it up, killed again and again between publishers and a service: no window is missing."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from contextlib import AsyncExitStack, closing

@@ -1,7 +1,5 @@
 """The simulated plant: each of its faults is found soon, with the right sensors, and all is quiet in between."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever ends the service and whatever comes twice: each window and each event is stored once, as if nothing was."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Raw trends: window means of any sensors over any period, with every spike, under any model that the plant had."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A caller who sends large bodies holds up nobody else."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The page's own files: as they are, and kept by browsers while they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """/healthz says whether rows can be stored now: a store that is locked or full is no healthy one."""
 
-from __future__ import annotations
-
 import json
 import resource
 import sqlite3

@@ -1,7 +1,5 @@
 """The real program, killed while rows come in by HTTP: every row that it acknowledged counts once."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

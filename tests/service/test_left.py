@@ -1,7 +1,5 @@
 """A client that leaves in the middle of its request is no fault of the service."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No row blinds a plant, and one that has no data says so: on its page, in its events and as an alert."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

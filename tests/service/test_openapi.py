@@ -1,7 +1,5 @@
 """Whatever fits the OpenAPI document, and much that does not, is answered without a fault of the service."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Backups, copies, and the commands for them and for tokens."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3

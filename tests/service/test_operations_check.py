@@ -1,7 +1,5 @@
 """`eccaht serve --check`: says what would not run, and changes nothing."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

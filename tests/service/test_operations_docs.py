@@ -1,7 +1,5 @@
 """What the how-tos of the service and deploy/ say is what there is."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """One plant has one owner: of several services on one store, whatever is killed, stopped or left behind."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

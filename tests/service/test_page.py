@@ -1,7 +1,5 @@
 """What people do on the page, in a real browser, with the real service behind it; no test may leave an error there."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Trends, retraining and reports on the page, in a real browser, with the real service behind it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What holds for the files of the page, without a browser."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A plant of the service reports what the replay of a recording of the same rows reports."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import lru_cache
 

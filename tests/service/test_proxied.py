@@ -1,7 +1,5 @@
 """The shipped nginx.conf in front of the real program: clients are known by their own addresses."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A plant of which few sensors are read: a gateway asks which, reads them and sends them, whatever is killed."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A new model from a stored period: fitted beside the service, compared, and taken only when that is asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

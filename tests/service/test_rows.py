@@ -1,7 +1,5 @@
 """What HTTP takes, brokers take, with the same meaning; nothing that is sent is a fault."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """No secret of a source, an alert or the store is shown by any way out of the service."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

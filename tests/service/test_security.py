@@ -1,7 +1,5 @@
 """Tokens, logins and scopes: who is let in, and who is not."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json

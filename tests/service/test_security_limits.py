@@ -1,7 +1,5 @@
 """Sizes, rates and headers: what holds for every request."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The whole service: every endpoint refuses unknown callers, and whatever they send changes nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings: the file, the environment and flags, the later ones stronger; what is wrong is one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Back-off, delivery, states, settings, and the library's sources on both sides of a feed."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

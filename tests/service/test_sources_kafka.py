@@ -1,7 +1,5 @@
 """A consumer group on librdkafka's mock cluster: services share plants and take over from each other."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Readings from a real MQTT broker: acknowledged once stored, nothing lost when broker or service go away."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import shutil

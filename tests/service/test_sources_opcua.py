@@ -1,7 +1,5 @@
 """Readings from asyncua's own server: times and status of the source, restarts, and a busy service."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator

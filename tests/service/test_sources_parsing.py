@@ -1,7 +1,5 @@
 """Payloads become readings; hostile ones become a BadPayload and nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

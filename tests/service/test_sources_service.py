@@ -1,7 +1,5 @@
 """Sources and the engine together: what a file, a table and a broker bring gives the windows of rows handed in."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of SQLite and PostgreSQL, polled by time: late rows, restarts, and a server that ends the connection."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The store: one transaction is all or nothing, old things go in small parts, versions are distinguished."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Server-sent events: everything in order, to every client, and a notice to those that missed something."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """A plant that is not watched never looks normal: it says so, and why, on its page, in its numbers and as an alert."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

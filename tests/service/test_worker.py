@@ -1,7 +1,5 @@
 """The thread that stores: those who deliver side by side share a transaction, one who delivers alone does not wait."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator

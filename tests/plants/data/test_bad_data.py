@@ -1,7 +1,5 @@
 """New data may be bad: what cannot be read is missing and counted, the rest is as it would be without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

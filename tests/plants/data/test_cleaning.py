@@ -1,7 +1,5 @@
 """Filling, scaling and windows against plain Python that looks at one row after another."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from itertools import pairwise

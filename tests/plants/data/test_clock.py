@@ -1,7 +1,5 @@
 """Times keep their meaning: with offsets exactly, without them in a zone, also in hours that occur twice or never."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

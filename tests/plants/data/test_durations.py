@@ -1,7 +1,5 @@
 """Times and lengths of time are what people write."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One row with a wrong time moves nothing, and times that agree are believed however they are cut into parts."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A long table, one reading a row, is the same data as the wide one, however it is exported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

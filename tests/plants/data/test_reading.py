@@ -1,7 +1,5 @@
 """What is written is read: in every format, notation, order and spelling of times."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

@@ -1,7 +1,5 @@
 """The decimals of readings are found as they were written, and new data that have fewer or more are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

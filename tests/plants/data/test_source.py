@@ -1,7 +1,5 @@
 """One door: files, frames and arrays with the same rows are the same history and the same new data."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

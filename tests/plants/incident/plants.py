@@ -1,7 +1,5 @@
 """Simulated plants: sensors that follow common factors, with noise that has a memory."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The check that is proposed tells most, decides as often as it says, and settles what the windows leave open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import chain, combinations

@@ -1,7 +1,5 @@
 """New data are compared with the history before any answer: a line for each way in which they differ."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """Confidence is the share of right sets among drills with such clues; and it holds in other drills."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

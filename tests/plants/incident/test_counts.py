@@ -1,7 +1,5 @@
 """Counts are those of the trials one by one, and survive a file unless it was damaged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

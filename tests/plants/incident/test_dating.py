@@ -1,7 +1,5 @@
 """Dates are the maximum of the likelihood that is written down, and its interval holds what is in it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

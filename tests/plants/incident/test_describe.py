@@ -1,7 +1,5 @@
 """What is reported of each sensor: sizes with intervals that hold them, and nothing learnt from the named ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Drills of a model: in its history by fits to halves of it, in other data by the model itself; kept in its file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

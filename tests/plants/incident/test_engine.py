@@ -1,7 +1,5 @@
 """The engine: what it says of windows depends on nothing but them, and alarms begin, last and end as defined."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fault changes the cells of its sensors in its stretch, exactly as its kind says, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A recording is answered by its incidents, dated at both ends, and by what drills on the history say of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

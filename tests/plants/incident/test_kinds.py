@@ -1,7 +1,5 @@
 """The kind of a fault is seen in its course."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.signal import lfilter

@@ -1,7 +1,5 @@
 """Sensors are named one by one, each judged without those named before."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from eccaht.base.arrays import Array

@@ -1,7 +1,5 @@
 """What the others predict is a conditional expectation, and named sensors take no part in it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """Incidents of a recording: those of the alarms that a watch raises, dated at both ends."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

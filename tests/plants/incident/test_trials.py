@@ -1,7 +1,5 @@
 """Trials lie in windows that the fit has not seen, are the same for the same seed, and are judged as they should be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Simulated plants: windows of normal operation, faults in them, and models fitted to them."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small histories as files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

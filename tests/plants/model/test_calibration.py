@@ -1,7 +1,5 @@
 """A history becomes a model by the steps of the paper; new data is prepared by the same."""
 
-from __future__ import annotations
-
 import statistics
 from pathlib import Path
 

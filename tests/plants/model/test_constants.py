@@ -1,7 +1,5 @@
 """A column that never changed in the history is remembered, and named once it moves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Without a given length, windows are as long as the rows allow, and no history is refused for its rate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Thresholds pass at the rate that is asked for, and clusters are counted once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

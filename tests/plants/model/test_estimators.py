@@ -1,7 +1,5 @@
 """Each estimator against its formula, or against what it must recover."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Normal operation about the level before: scores are normal, evidence is as rare as it says, elimination is exact."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """A model survives its file exactly; a file that is damaged or hostile is refused in one line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Residuals are those of a regression on all others now and all sensors before; what is silent is integrated out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

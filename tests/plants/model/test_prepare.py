@@ -1,7 +1,5 @@
 """What a search is fed: each file is looked at once, and read once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Shrunk covariances are Ledoit and Wolf's; gaps are filled with what the other readings predict."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

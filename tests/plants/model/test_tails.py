@@ -1,7 +1,5 @@
 """Rarities are the counted shares of residuals as large, and grow without bound beyond them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -1,7 +1,5 @@
 """A status that no other column predicts is left out, and no other one: its switches would be false alarms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

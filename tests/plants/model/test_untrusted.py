@@ -1,7 +1,5 @@
 """Each number of a model file replaced by hostile ones: a model that a service can watch with, or one line."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Answers as an investigation gives them, from simulated readings whose truth is known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What to do about an undecided answer: the time up to which the plant was well is the user's own."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Programs get every number of an answer, and never one that JSON does not have."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The picture of drills shows what was counted, kinds differ without colour, and nothing lies on anything else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb

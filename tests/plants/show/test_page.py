@@ -1,7 +1,5 @@
 """The page of an answer stands on its own and shows all that the lines say."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The picture shows what sensors read beside what the others predict, and nothing in it lies on anything else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """An answer says in plain words which sensors are wrong, from when to when, why, and how confident that is."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Events of made-up watchers: they must add up to what the watchers said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 

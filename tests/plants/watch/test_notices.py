@@ -1,7 +1,5 @@
 """Which events go out: what sets the state to alarm, once, and its end, once; what flaps, once an hour."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

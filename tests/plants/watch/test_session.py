@@ -1,7 +1,5 @@
 """The session of a plant: its events, what operators order, and that a file keeps both."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 from unittest.mock import PropertyMock, patch

@@ -1,7 +1,5 @@
 """The state of a watch of a plant: it goes on bit for bit, and what no watch wrote is refused."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any

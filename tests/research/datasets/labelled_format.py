@@ -1,7 +1,5 @@
 """A small collection in the layout of labelled collections."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Sequence

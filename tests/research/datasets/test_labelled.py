@@ -1,7 +1,5 @@
 """The layout of labelled collections is read or refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

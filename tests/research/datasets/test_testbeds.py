@@ -1,7 +1,5 @@
 """A collection is recognised by what its directory holds, whatever the files of a held-back part are called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The files of either edition say the same, and the list of attacks is consistent."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The simulated network behaves as documented."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small collections in the layouts of testbeds."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Small files in the two formats in which WaDi is given out, with all their quirks and a known content."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A method in place of ours, so that the bench is tested without a model: z-scores, sure of what is far out."""
 
-from __future__ import annotations
-
 from eccaht.base.arrays import Index
 from eccaht.research.datasets.labelled import CaseReadings
 from eccaht.research.experiments.incidents_cases import Judge, Judgement, LabelledCase

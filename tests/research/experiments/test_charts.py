@@ -1,7 +1,5 @@
 """Charts are those of their definitions, and their thresholds keep the given rate."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis

@@ -1,7 +1,5 @@
 """A comparison is what the library gives policy by policy, whoever else runs and on however many processes."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Measures of alarms are those of their definitions, and layouts give the incidents that were written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

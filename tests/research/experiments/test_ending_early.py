@@ -1,7 +1,5 @@
 """Runs of the exact policies end early only where nothing would change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A calibration counts what single searches do, whoever runs them, and judges the count as the binomial test does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bench scores answers as defined, depends on nothing but its settings, and resumes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Injected and replayed incidents change what they say they change, and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Searches in recorded rows read what was recorded, and compare methods with all else equal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each rival computes what it says, and finds an obvious fault."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

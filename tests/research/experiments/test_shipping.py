@@ -1,7 +1,5 @@
 """Policies of the user's own take part with the same numbers on any number of processes, wherever they are defined."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is saved is complete, repeatable, and nothing else is left behind."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Attacks on the water network are what the truth file says, and correlation is what finds them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.util import find_spec

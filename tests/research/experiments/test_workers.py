@@ -1,7 +1,5 @@
 """Processes that work for this one."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The catalogue is the table of docs/paper/figures.md."""
 
-from __future__ import annotations
-
 import json
 import math
 

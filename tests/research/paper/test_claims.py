@@ -1,7 +1,5 @@
 """Verdicts follow from the runs: the same rule gives each word when the runs are made to say so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

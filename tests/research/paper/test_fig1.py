@@ -1,7 +1,5 @@
 """The table of figure 1 is the search, and the figure is the table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

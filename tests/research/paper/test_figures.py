@@ -1,7 +1,5 @@
 """A figure shows what the table of its experiment says, no more, and can be read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from io import BytesIO
 from typing import Any

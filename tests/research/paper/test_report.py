@@ -1,7 +1,5 @@
 """The page stands on its own, and every number on it is in a table beside it."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The same tables whoever runs them, however often they are interrupted."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

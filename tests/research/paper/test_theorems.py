@@ -1,7 +1,5 @@
 """What is computed for the theory is what the formulas say, and its verdicts follow from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Attacks that were put into files of WaDi's format are found, under either edition, and by the right clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The most informative measurement, alone and beyond others under way, against quadrature and a grid of directions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Information limits against enumeration, closed forms and an independent solver."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 from typing import Any

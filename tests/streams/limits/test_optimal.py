@@ -1,7 +1,5 @@
 """The best search against Wald's test, against itself without symmetry, and against what searches attain."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

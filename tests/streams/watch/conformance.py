@@ -1,7 +1,5 @@
 """What every watch must do: ask within the constraint, visit every stream, and go on from a file bit for bit."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from collections.abc import Callable, Mapping
