@@ -43,7 +43,7 @@ def shared(tmp_path: Path) -> Iterator[Store]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Services look often, and count as dead soon."""
     monkeypatch.setattr(owners, "BEAT", 0.02)
-    monkeypatch.setattr(owners, "DEAD", 0.5)
+    monkeypatch.setattr(owners, "DEAD", 1.5)
 
 
 @asynccontextmanager
@@ -152,7 +152,7 @@ def test_the_plants_of_a_dead_service_are_taken_and_its_late_steps_are_not_store
             with pytest.raises(Elsewhere):
                 await late
             await comes(lambda: not first.owns("p") and first.view("p").windows == second.view("p").windows)
-            assert first.view("p").watched_by == second.name
+            await comes(lambda: first.view("p").watched_by == second.name)
 
     asyncio.run(run())
     assert len(rows(shared, schema.windows)) == 59
